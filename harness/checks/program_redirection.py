@@ -36,15 +36,22 @@ def redirect_until_exit(base_url: str) -> None:
     forwards: dict[str, Proxy] = {}
 
     def respond(request: HttpRequest) -> HttpResponse | None:
-        found = _API_URL.fullmatch(request.url)
-        if found is None or is_local(request.url):
+        service = service_of(request.url)
+        if service is None:
             return None
-        service = found[1]
         if service not in forwards:
             forwards[service] = context.enter_context(_proxy(service, base_url))
         return forwards[service](replace(request, headers={**request.headers, SERVICE_HEADER: service}))
 
     context.enter_context(intercept_requests(respond))
+
+
+def service_of(url: str) -> str | None:
+    """Return the base URL of the provider that a request is for, without the version. Return `None` for another request
+    or one to this machine.
+    """
+    found = _API_URL.fullmatch(url)
+    return None if found is None or is_local(url) else found[1]
 
 
 def _proxy(service: str, base_url: str) -> Proxy:

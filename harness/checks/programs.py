@@ -9,7 +9,7 @@ import re
 import shlex
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -180,7 +180,7 @@ def program_variables(command: str, base_url: str, known: Mapping[str, str]) -> 
         for name in _BASE_URL_NAMES
     }
     found |= {f"{prefix}_API_KEY": NO_KEY for prefixes in _PREFIXES.values() for prefix in prefixes}
-    reads: list[tuple[str, str, str, str]] = _VARIABLE_READ.findall(_sources_of(command))
+    reads: list[tuple[str, str, str, str]] = _VARIABLE_READ.findall(sources_of(command))
     for conversion, in_code, in_shell, default in reads:
         name = in_code or in_shell
         if conversion or default[:1].isdigit() or name in found:
@@ -194,8 +194,13 @@ def program_variables(command: str, base_url: str, known: Mapping[str, str]) -> 
     return found
 
 
-def _sources_of(command: str) -> str:
-    """Return the source of the scripts that a command names."""
+def variables_read(source: str, names: Iterable[str]) -> list[str]:
+    """Return those of the environment variables that a source mentions, or all if the source is unknown."""
+    return [each for each in names if not source or re.search(rf"\b{each}\b", source)]
+
+
+def sources_of(command: str) -> str:
+    """Return the source of the scripts that a command names. It is empty if it names none."""
     with contextlib.suppress(ValueError, OSError):
         files = [Path(word) for word in shlex.split(command) if word.endswith(_SOURCE_SUFFIXES)]
         return "\n".join(each.read_text(encoding="utf-8", errors="replace") for each in files if each.is_file())

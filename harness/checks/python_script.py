@@ -13,7 +13,7 @@ from itertools import pairwise
 from harness.bridge.call_log import BoundMethod, ContinuedList, LoggedCall
 from harness.bridge.clients.sources import source_of
 from harness.checks import script_parts
-from harness.checks.reproduction import Reproduction, ScriptClaim
+from harness.checks.reproduction import Reproduction, ScriptClaim, ScriptProgram
 from harness.checks.script_code import LacksAnswer, RawCode, ScriptCode, body_code, module_source, reader
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
@@ -42,15 +42,18 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     that clients ignore.
     """
     code = ScriptCode(made.module, {made.origin + made.base_path: "endpoint.base_url"}, made.results)
-    sends_back = code.sends_answers_back = made.lost_state is not None and not made.is_agent
+    sends_back = code.sends_answers_back = made.lost_state is not None and not made.owns_loop
     code.awaits_tools = any(map(_may_await, made.calls))
-    statements, first = _agent_statements(made, code) if made.is_agent else _statements(made, code)
+    if made.program is not None:
+        statements, first, redirect = _program_statements(made.program, redirect), 0, None
+    else:
+        statements, first = _agent_statements(made, code) if made.is_agent else _statements(made, code)
     if sends_back and not re.search(rf"\banswer_\d|{re.escape(str(made.lost_state))}", statements[-1]):
         raise LacksAnswer
     returned = reader(claim, made.returned_values()) if claim.reads and is_short else None
     read = _READERS.get(claim.subject, "")
     end = _end(made, claim, returned or read.format(read=_reader(made, code) if read else "", count="{count}"))
-    may_raise = claim.subject in ("error", "no error", "status", "whole calls")
+    may_raise = made.program is None and claim.subject in ("error", "no error", "status", "whole calls", "other")
     lean = is_short and claim.subject not in ("no error", "status")  # an exception must not be the short answer's
     given = made.answers(first)
     answers = [(*each[:2], body_code(each[2], is_short=lean)) for each in given]
@@ -58,7 +61,8 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     answer_text = ScriptCode(None, {}, width=_MAX_ANSWER_LINE).code(answers)
     imports, definitions = module_source(made.module, code.roots) if made.module else ([], [])
     source = "\n\n\n".join(definitions).replace("bridge.completion(", "answer_fields(")
-    catches = may_raise or (not claim.reads and (not is_short or given[-1][0] >= _FIRST_ERROR))
+    is_failing = not claim.reads and (not is_short or given[-1][0] >= _FIRST_ERROR)
+    catches = may_raise or (is_failing and made.program is None)
     call = [*statements[:-1], _caught(statements[-1]) if catches else statements[-1]]
     text = "\n".join([source, *call, end])
     redirection = _REDIRECTIONS.get(redirect or "", ([], []))
@@ -95,7 +99,7 @@ def _head(made: Reproduction, file: str) -> str:
     title = shorten(f"{made.subject}: {made.title}".replace("\\", "\\\\").replace('"""', "'''"), 200)
     versions = ", ".join(f"{name} {number}" for name, number in made.versions.items())
     where = f"Run it where only the library is installed:\n\n    pip install {' '.join(map(repr, made.packages))}\n"
-    own = "Run it in the folder of the client:\n\n"
+    own = f"Run it in the folder of the {'client' if made.program is None else 'program'}:\n\n"
     run = f"{where if made.packages else own}    python {file}"
     return _HEAD.format(title="\n".join(textwrap.wrap(title, 116)), versions=versions, today=made.today, run=run)
 
@@ -167,6 +171,47 @@ def _agent_statements(made: Reproduction, code: ScriptCode) -> tuple[list[str], 
     return [*(["runner = asyncio.Runner()"] if "runner.run(" in used else []), *kept], 0
 
 
+def _program_statements(program: ScriptProgram, redirect: str | None) -> list[str]:
+    """Return the statements that run a program. What it printed is its answer, and its exit code is its error. If
+    `redirect` names an HTTP client, the requests of a Python program that uses it go to the script's server.
+    """
+    values = {name: json.dumps(value.replace("{url}", _SERVER_URL)) for name, value in program.variables.items()}
+    variables = [f"    {name!r}: {'f' * ('{' in value)}{value}," for name, value in values.items()]
+    startup = []
+    if redirect is not None:
+        imports, moved = _REDIRECTIONS[redirect]
+        code = "\n".join([f"import {redirect}", *imports, *(each.strip("\n") for each in moved)])
+        startup = [_STARTUP.format(code=code)]
+        variables.append("    'PYTHONPATH': startup.name,")
+    given = "".join(f"{each}\n" for each in program.lines)
+    return [
+        *startup,
+        "\n".join(["environment = {", "    **os.environ,", *variables, "}"]),
+        f"command = {program.command!r}",
+        _RUN_PROGRAM.format(given=given),
+        "answer, error = program.stdout, program.returncode",
+        "print(answer)",
+    ]
+
+
+_STARTUP = """
+REDIRECTION = '''
+from types import SimpleNamespace
+{code}
+
+server = SimpleNamespace(server_address=ADDRESS, server_port=ADDRESS[1])
+'''
+address = ("127.0.0.1", server.server_port)
+startup = tempfile.TemporaryDirectory()  # the program runs this code first, because Python imports it by its name
+Path(startup.name, "sitecustomize.py").write_text(f"ADDRESS = {{address}}{{REDIRECTION}}")
+"""
+
+_SERVER_URL = "http://127.0.0.1:{server.server_port}"
+_RUN_PROGRAM = """program = subprocess.run(
+    command, shell=True, env=environment, input={given!r}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+)"""
+
+
 def _may_await(logged: LoggedCall) -> bool:
     """Return whether the module of a function or a client has code that awaits."""
     function = logged.function
@@ -206,12 +251,13 @@ def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:
     value = ScriptCode(None, {}).code(claim.value if claim.subject == "sent" else _tuples(claim.value))
     at = (made.finding.exchange or 0) if made.owns_loop else -1
     says = repr(made.says(claim))
-    if claim.subject == "has":
+    if claim.subject in ("has", "twice"):
         sent = f"sent = json.dumps(received[{at}], ensure_ascii=False)\nprint('sent:', sent)"
         text = json.dumps(claim.value, ensure_ascii=False)[1:-1]
-        return _assertion(sent, f"{text!r} in sent", says)
-    if claim.subject == "shown":
-        return _assertion("print('returned:', answer)", f"{value} in str(answer)", says)
+        return _assertion(sent, f"{text!r} in sent" if claim.subject == "has" else f"sent.count({text!r}) == 2", says)
+    if claim.subject in _ABOUT_RESULT:
+        before, condition = _ABOUT_RESULT[claim.subject]
+        return _assertion(before, condition.format(value), says)
     if claim.subject == "no error" and not made.parsed_exchanges:  # with the fault, nothing is sent
         return f"assert received, {says}"
     if claim.subject in ("error", "no error"):
@@ -276,6 +322,10 @@ _IMPORTS = {
     "asyncio": "import asyncio",
     "json": "import json",
     "os": "import os",
+    "Path": "from pathlib import Path",
+    "re": "import re",
+    "subprocess": "import subprocess",
+    "tempfile": "import tempfile",
     "SimpleNamespace": "from types import SimpleNamespace",
 }
 """Word in a script → import that it needs."""
@@ -361,6 +411,15 @@ def to_server(self, url, build=ClientSession._build_url):
     ),
 }
 """HTTP client → imports and code that send its requests to the script's server."""
+
+_COUNT = "print('sent:', len(received), 'requests')"
+_ABOUT_RESULT = {
+    "shown": ("print('returned:', answer)", "{} in str(answer)"),
+    "other": ("returned = error or re.sub(r'\\d+', '0', str(answer))\nprint('returned:', returned)", "returned != {}"),
+    "requests": (_COUNT, "len(received) > {}"),
+    "once": (_COUNT, "all(received.count(each) == 1 for each in received)"),
+}
+"""Subject of a claim → statements that print the value to check, and the condition that a right value meets."""
 
 _LISTED = "[(each['name'], parse(each['args'])) for each in {read}(answer)['calls']]"
 _READERS = {

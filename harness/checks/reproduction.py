@@ -24,7 +24,7 @@ from harness.model.http import HttpResponse
 from harness.model.messages import JSON, ChatResponse, StopReason
 from harness.platform.exceptions import shorten
 from harness.reports.words import sentence
-from harness.results import Finding
+from harness.results import Finding, Severity
 from harness.rules.chat_endings import meant_status
 from harness.rules.evidence import ParsedExchange
 from harness.runner.excerpts import is_about_response
@@ -44,17 +44,35 @@ class ScriptClaim:
 
     - `sent`: the value at `path` of the request is the right `value`. If `is_right` is not set, `value` is wrong, and
       the request must have another one.
-    - `has`: the request contains the text `value`. `shown`: what the library returned contains it.
+    - `has`: the request contains the text `value`, or contains it `twice`, as the id of a call and of its result.
+      `shown`: what the library returned contains it.
     - `error`, `no error`: the library raises an exception, or raises none.
     - `status`: the exception has this status.
     - `runs`: the tools ran with these names and arguments.
     - `calls`, `whole calls`, `text`, `usage`: the library returns this. Whole calls are those whose arguments are a
       JSON object.
     - `reason`: the stop reason is one of these words.
+    - `other`: the result is not `value`, apart from numbers, or the library raises an exception.
+    - `requests`: more requests than `value` are sent. `once`: no request is sent twice.
     """
 
     subject: Literal[
-        "sent", "has", "shown", "error", "no error", "status", "runs", "calls", "whole calls", "text", "usage", "reason"
+        "sent",
+        "has",
+        "twice",
+        "shown",
+        "error",
+        "no error",
+        "status",
+        "runs",
+        "calls",
+        "whole calls",
+        "text",
+        "usage",
+        "reason",
+        "other",
+        "requests",
+        "once",
     ]
     value: JSON = None
     is_right: bool = True
@@ -64,6 +82,17 @@ class ScriptClaim:
     def reads(self) -> bool:
         """Return whether the claim is about what the library returned."""
         return self.subject in ("calls", "whole calls", "text", "usage", "reason")
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptProgram:
+    """A program that a script runs: its shell command, the lines of its standard input, and its environment variables
+    for base URLs and keys. `{url}` in a variable is replaced by the address of the script's server.
+    """
+
+    command: str
+    lines: Sequence[str]
+    variables: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +107,8 @@ class Reproduction:
     `conversation` is the scenario as JSON.
 
     `owns_loop` is set if the library runs its own loop, and `is_agent` if it is an agent that harness recognises.
-    `fact` is the provider's rule that a request breaks, if there is one.
+    `fact` is the provider's rule that a request breaks, if there is one. `program` is set if the script runs a program.
+    `own_claims` are set for a program, and for code that is called once: what a script may check, the best first.
     """
 
     subject: str
@@ -101,6 +131,8 @@ class Reproduction:
     response: ChatResponse | None = None
     conversation: JSON = None
     is_agent: bool = False
+    program: ScriptProgram | None = None
+    own_claims: Sequence[ScriptClaim] = ()
 
     @property
     def title(self) -> str:
@@ -175,6 +207,9 @@ class Reproduction:
     def claims(self) -> Iterator[ScriptClaim]:
         """Yield what a script may check to show the finding, the best first."""
         parsed, finding = self.parsed, self.finding
+        if self.own_claims:
+            yield from self.own_claims
+            return
         if finding.rule.startswith("tool-run"):
             calls = [call for each in self.parsed_exchanges if each.response for call in each.response.calls]
             yield ScriptClaim("runs", [[each.name, each.arguments] for each in calls])
@@ -203,6 +238,9 @@ class Reproduction:
     def _of_request(self, parsed: ParsedExchange) -> Iterator[ScriptClaim]:
         body, finding = loads(parsed.exchange.request.body), self.finding
         right = _right_request(finding)
+        call_id = finding.expected if finding.rule == "result-missing" else resolve(body, finding.pointer or "")
+        if self.owns_loop and finding.rule in ("result-missing", "result-duplicate") and isinstance(call_id, str):
+            yield ScriptClaim("twice", call_id)
         lost = self.lost_state or self.lost_text
         if lost is not None:
             yield ScriptClaim("has", lost)
@@ -225,7 +263,10 @@ class Reproduction:
             return None
         right = _right_request(finding)
         sent = _to_json(loads(parsed.exchange.request.body))
-        known = _to_json(self.conversation if right is None else right)
+        before = self.parsed_exchanges[: finding.exchange]
+        earlier = [loads(each.exchange.request.body) for each in before]
+        earlier += [each.response.text for each in before if each.response is not None]
+        known = _to_json([self.conversation, *earlier] if right is None else right)
         texts = [finding.expected, finding.expected.partition(": ")[2]]
         return next(
             (each for each in texts if _to_json(each)[1:-1] in known and _to_json(each)[1:-1] not in sent), None
@@ -279,6 +320,15 @@ def _answer(response: HttpResponse) -> tuple[int, dict[str, JSON], str | list[st
     places = (0, *response.delivery.cuts, len(response.body))
     chunks = [response.body[start:end].decode("utf-8", "surrogateescape") for start, end in pairwise(places)]
     return response.status, headers, chunks if len(chunks) > 1 else chunks[0]
+
+
+def worst_findings(findings: Sequence[Finding], rules: Sequence[str] | None) -> list[Finding]:
+    """Return the findings that make a cell fail, or else its warnings, without those that follow from others. With
+    `rules`, consider only findings of these rules.
+    """
+    own = [each for each in findings if each.rule in (rules or [each.rule]) and each.accepted is None]
+    found = [each for each in own if each.fails] or [each for each in own if each.severity is Severity.WARNING]
+    return [each for each in found if each.follows is None] or found
 
 
 def is_about_request(finding: Finding) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from typing import Any, cast
 
 from harness.apis import registry
@@ -37,6 +38,12 @@ def single_call_command(spec: str, model: str) -> str:
     return shlex.join([sys.executable, "-m", "harness.checks.single_call", spec, model])
 
 
+def called_object(command: str) -> tuple[str, str] | None:
+    """Return the specification and the model in a command that runs `call_once`, or `None` for another command."""
+    words = shlex.split(command) if " -m harness.checks.single_call " in command else []
+    return (words[3], words[4]) if words else None
+
+
 def call_once(spec: str, model: str) -> None:
     """Call a recognised client once with a text, and print what it returns. Its base URL is that of the environment.
 
@@ -44,36 +51,50 @@ def call_once(spec: str, model: str) -> None:
     or an object with one, says so, and whether an application can learn nothing more about the answer. Another line
     reports that the caller gets calls of tools, and so has to continue the conversation.
     """
+    base_url = os.environ["ANTHROPIC_BASE_URL"]  # the only one without a version
+    lines = sys.stdin.read().splitlines()
+    with logged_calls(lambda: 0) as calls:
+        last = call_with_texts(spec, model, base_url, [] if lines == [DESCRIBE] else lines, calls)
+    if last.tool_calls:
+        sys.stdout.write(f"{RETURNED_CALLS}\n")
+    _print_result(calls[-1], last.text)
+
+
+def call_with_texts(
+    spec: str, model: str, origin: str, texts: Sequence[str], calls: Sequence[LoggedCall] = ()
+) -> Message:
+    """Call a recognised client with each text, or once with `EXAMPLE_INPUT`, and return its last answer. `origin` is
+    its base URL without the API's path.
+
+    An answer with calls is the last one, because the caller would have to send their results first. `calls` are the
+    logged calls. If one returned something that is no answer of a model, the next text follows.
+    """
     adapter = adapter_specs.adapter(spec)
-    base_url = os.environ["ANTHROPIC_BASE_URL"] + registry.api(adapter.api).base_path  # the only one without a version
-    client = adapter.connect(Endpoint(base_url, NO_KEY), model)
+    client = adapter.connect(Endpoint(origin + registry.api(adapter.api).base_path, NO_KEY), model)
     if isinstance(client, ShapedClient):
         client.reuse_for_prompts()
     response_format = EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
-    lines = sys.stdin.read().splitlines()
     decline_questions()
     messages: list[Message] = []
-    with logged_calls(lambda: 0) as calls:
-        for text in [EXAMPLE_INPUT] if lines in ([], [DESCRIBE]) else lines:
-            messages.append(Message(Role.USER, (Text(text),)))
-            try:
-                answer = client.chat(ChatRequest(model, tuple(messages), response_format=response_format))
-            except MalformedResponse:  # it need not be an answer of a model
-                if not calls or _returned_by(calls[-1]) is None:
-                    raise
-                messages.append(Message(Role.ASSISTANT, ()))
-                continue
-            except Unsupported:
-                if len(messages) == 1:
-                    raise
-                break  # each of its calls is a conversation
-            except ChatError as error:
-                raise error.__cause__ or error from None  # the exception of the user's code
-            messages.append(cast("ChatResponse", answer).message)
-            if messages[-1].tool_calls:
-                sys.stdout.write(f"{RETURNED_CALLS}\n")
-                break  # the caller would have to send their results first
-    _print_result(calls[-1], messages[-1].text)
+    for text in texts or [EXAMPLE_INPUT]:
+        messages.append(Message(Role.USER, (Text(text),)))
+        try:
+            answer = client.chat(ChatRequest(model, tuple(messages), response_format=response_format))
+        except MalformedResponse:  # it need not be an answer of a model
+            if not calls or _returned_by(calls[-1]) is None:
+                raise
+            messages.append(Message(Role.ASSISTANT, ()))
+            continue
+        except Unsupported:
+            if len(messages) == 1:
+                raise
+            break  # each of its calls is a conversation
+        except ChatError as error:
+            raise error.__cause__ or error from None  # the exception of the user's code
+        messages.append(cast("ChatResponse", answer).message)
+        if messages[-1].tool_calls:
+            break
+    return messages[-1]
 
 
 def _print_result(call: LoggedCall, text: str) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,8 +15,11 @@ from typing import Any, cast
 from harness import bridge
 from harness.apis import registry
 from harness.bridge.call_log import LoggedCall, logged_calls
+from harness.cassettes.client_patches import intercept_requests
 from harness.cassettes.loopback_server import serve
+from harness.checks.program_redirection import service_of
 from harness.checks.script_code import RawCode
+from harness.checks.single_call import call_with_texts
 from harness.kit.thread import failure
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ToolCall, ToolResult
@@ -78,8 +82,44 @@ def log_calls(cell: Cell, spec: str, exchanges: Sequence[ParsedExchange]) -> Log
             conversation = conversation_for(scenario, cell.variant, run_tool)
             _drive(adapter.drive, endpoint, cell.target.model, conversation)
     results = _results_of_answers(scenario, exchanges) if is_agent else recorded
+    return LoggedRun(calls, results, server.origin, _user_agent(sent))
+
+
+def log_single_call(
+    spec: str,
+    model: str,
+    texts: Sequence[str],
+    variables: Callable[[str], Mapping[str, str]],
+    responses: Sequence[HttpResponse],
+) -> LoggedRun:
+    """Call a client in this process with each text, as `call_with_texts` does, and give it these responses.
+
+    `variables` returns the environment variables to set for the server's address. Requests to providers go to the
+    server, too.
+    """
+    sent = list[HttpRequest]()
+
+    def respond(request: HttpRequest) -> HttpResponse:
+        sent.append(request)
+        return responses[min(len(sent), len(responses)) - 1]
+
+    def redirect(request: HttpRequest) -> HttpResponse | None:
+        return None if service_of(request.url) is None else respond(request)
+
+    with (
+        serve(respond) as server,
+        logged_calls(lambda: len(sent)) as calls,
+        intercept_requests(redirect),
+        contextlib.suppress(Exception, SystemExit),
+    ):
+        os.environ.update(variables(server.origin))
+        call_with_texts(spec, model, server.origin, texts, calls)
+    return LoggedRun(calls, {}, server.origin, _user_agent(sent))
+
+
+def _user_agent(sent: Sequence[HttpRequest]) -> str:
     headers = {name.lower(): value for name, value in sent[0].headers.items()} if sent else {}
-    return LoggedRun(calls, results, server.origin, headers.get("user-agent", ""))
+    return headers.get("user-agent", "")
 
 
 def _drive(drive: Any, *arguments: object) -> None:

@@ -101,6 +101,16 @@ class Summary(Output):
             print_error(f"harness: GITHUB_STEP_SUMMARY {self.file}: nothing is added to it: {error.strerror}.")
 
 
+def private_run_file() -> str:
+    """Return the path of a trial's JSON file, which `harness reproduce` reads. Create its folder, which Git ignores."""
+    folder = Path(".harness")
+    folder.mkdir(exist_ok=True)
+    ignoring = folder / ".gitignore"
+    if not ignoring.exists():
+        ignoring.write_text("*\n", encoding="utf-8")
+    return str(folder / "try.json")
+
+
 def current_checkout() -> Checkout:
     """Return the project in the working folder, and its commit."""
     here = Path()

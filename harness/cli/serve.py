@@ -10,7 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import FrameType
@@ -18,6 +18,7 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 from harness.apis import registry
+from harness.apis.api import Api
 from harness.cassettes.loopback_server import serve as listening
 from harness.checks.server_check import ScriptedServers
 from harness.cli.main import print_error
@@ -149,8 +150,13 @@ def _environment(origin: str, scenarios: Sequence[Scenario]) -> dict[str, str]:
 
 def variables_for(base_url: str) -> dict[str, str]:
     """Return environment variables that point the SDKs of all APIs to a base URL, with a placeholder key."""
-    variables = {"HARNESS_BASE_URL": base_url}
-    for api in registry.apis():
+    return {"HARNESS_BASE_URL": base_url, **sdk_variables(base_url, registry.apis())}
+
+
+def sdk_variables(base_url: str, apis: Iterable[Api]) -> dict[str, str]:
+    """Return environment variables that point the SDKs of some APIs to a base URL, with a placeholder key."""
+    variables: dict[str, str] = {}
+    for api in apis:
         if api.provider_url.startswith("http"):
             variables.update(dict.fromkeys(api.key_variables[:1], NO_KEY))
             variables.update(dict.fromkeys(api.server_endpoints.variables, base_url + api.base_url_ending))

@@ -25,6 +25,7 @@ from harness.cli.execution import play_check
 from harness.cli.generating import generate, is_generated
 from harness.cli.main import STARTED
 from harness.cli.options import GenerateOptions, NoColour, argument, option
+from harness.cli.outputs import private_run_file
 from harness.cli.settings import EffectiveOptions, combine_options
 from harness.cli.try_program import CALL_FROM_NODE, try_code, try_program
 from harness.cli.try_sample import MAX_CELL_SECONDS, MODEL_PROBE, Trial
@@ -92,7 +93,7 @@ def try_(args: TryOptions) -> int:
         own = combine_options(args, adapters=[found.spec], models=None, api=None, ignored=[*found.ignored])
         models = _models(args, found)
         return generate(own, models[0] if models else None)
-    file = _private_file()
+    file = private_run_file()
     options, trial = _plan(args, found, file)
     if args.api is None and not args.models:
         trial = replace(trial, other_apis=found.other_apis, plan=partial(_plan_for_api, args, file))
@@ -175,16 +176,6 @@ _NO_REQUEST = """FAIL  each call fails before a request is sent
 
 1  {failure}
    do       Install versions of the library and its SDK that fit each other, or correct the call."""
-
-
-def _private_file() -> str:
-    """Return the path of the run's JSON file, which `harness reproduce` reads. Create its folder, which Git ignores."""
-    folder = Path(".harness")
-    folder.mkdir(exist_ok=True)
-    ignoring = folder / ".gitignore"
-    if not ignoring.exists():
-        ignoring.write_text("*\n", encoding="utf-8")
-    return str(folder / "try.json")
 
 
 def _is_loop(spec: str) -> bool:

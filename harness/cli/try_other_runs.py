@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from harness.checks.programs import RETURNED_ONLY_TEXT, RETURNED_TEXT, RETURNED_WITHOUT_FILTER, EndedProgram
+from harness.cli.program_runs import ProgramRun
 from harness.reports.words import count
 from harness.results import Blame, CellResult, Finding, Kind, RunResult, Severity, Verdict, verdict_of
 from harness.runner.improvised_router import (
@@ -15,23 +16,13 @@ from harness.runner.improvised_router import (
     CUT_ANSWER,
     DIVIDED_ANSWER,
     TEXT_BEFORE_CALLS,
-    ImprovisedRouter,
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OtherRun:
-    """A run of a program with other answers than usual."""
-
-    ended: EndedProgram
-    result: RunResult
-    router: ImprovisedRouter
-
-    @property
-    def passed(self) -> list[CellResult]:
-        """The first conversation without findings, for a run that has no defect. A run that was stopped has none."""
-        cells = () if self.ended.is_stopped else self.result.cells[:1]
-        return [replace(each, verdict=Verdict.PASS, findings=(), reason=None) for each in cells]
+def conversation_without_findings(run: ProgramRun) -> list[CellResult]:
+    """Return the first conversation without findings, for a run that has no defect. A run that was stopped has none."""
+    cells = () if run.ended.is_stopped else run.result.cells[:1]
+    return [replace(each, verdict=Verdict.PASS, findings=(), reason=None) for each in cells]
 
 
 def _with_findings(cell: CellResult, findings: Sequence[Finding]) -> Iterator[CellResult]:
@@ -40,17 +31,17 @@ def _with_findings(cell: CellResult, findings: Sequence[Finding]) -> Iterator[Ce
         yield replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
 
 
-Judge = Callable[[OtherRun, EndedProgram, RunResult], Iterable[CellResult]]
+Judge = Callable[[ProgramRun, EndedProgram, RunResult], Iterable[CellResult]]
 """Returns the conversations of a run that have a defect, from the run, the usual one and the result so far."""
 
 
-def after_unknown_tool(run: OtherRun, _usual: EndedProgram, _result: RunResult) -> Iterator[CellResult]:
+def after_unknown_tool(run: ProgramRun, _usual: EndedProgram, _result: RunResult) -> Iterator[CellResult]:
     """Yield all conversations but those whose only defect is that the program stopped, which it may do here."""
     cells = run.result.cells
     yield from (each for each in cells if {finding.rule for finding in each.findings} != {"script-unplayed"})
 
 
-def of_later_turns(run: OtherRun, _usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
+def of_later_turns(run: ProgramRun, _usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
     """Yield the conversations of many questions with the findings that only they show.
 
     They are about the system prompt, the first final answer, the limits of the provider, and calls and results that are
@@ -81,7 +72,7 @@ _MISSING = {"call-missing", "loop-history"}
 _LOST_FINAL_ANSWER = "the model's final answer is not in the request with the user's next question"
 
 
-def after_cut_call(run: OtherRun, _usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
+def after_cut_call(run: ProgramRun, _usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
     """Yield the conversations that used a call that was cut off, or kept it so that the provider refuses what follows.
     The program may stop, or ask the model to go on.
     """
@@ -97,7 +88,7 @@ def after_cut_call(run: OtherRun, _usual: EndedProgram, result: RunResult) -> It
 _USES_OF_CUT_CALLS = {"cut-call-run", "cut-call-answered"}
 
 
-def after_error(run: OtherRun, usual: EndedProgram) -> Iterator[CellResult]:
+def after_error(run: ProgramRun, usual: EndedProgram) -> Iterator[CellResult]:
     """Yield the conversation whose first request failed, with findings, if the program repeated that request or did not
     report the failure.
 
@@ -111,7 +102,7 @@ def after_error(run: OtherRun, usual: EndedProgram) -> Iterator[CellResult]:
         yield from _with_findings(cell, findings)
 
 
-def without_report_of_cut(run: OtherRun, usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
+def without_report_of_cut(run: ProgramRun, usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
     """Yield the conversation whose final answer was cut off, with findings.
 
     One says that the program printed nothing but what there is of the answer. The others are about calls before it.
@@ -124,7 +115,7 @@ def without_report_of_cut(run: OtherRun, usual: EndedProgram, result: RunResult)
         yield from _with_findings(cell, findings)
 
 
-def without_report_of_filter(run: OtherRun, usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
+def without_report_of_filter(run: ProgramRun, usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
     """Yield the conversation whose final answer was cut off by a filter of the provider, with a finding.
 
     It says that the program printed nothing but what there is of the answer. A program that never looks at the stop
@@ -138,7 +129,7 @@ def without_report_of_filter(run: OtherRun, usual: EndedProgram, result: RunResu
             yield from _with_findings(cell, [replace(shown, message=message)])
 
 
-def _hides_cut(run: OtherRun, usual: EndedProgram, silence: str) -> bool:
+def _hides_cut(run: ProgramRun, usual: EndedProgram, silence: str) -> bool:
     """Return whether a program printed a part of an answer like a complete one. Code that returns it must have printed
     `silence`. Numbers are not compared: they may be counts.
     """
@@ -171,7 +162,7 @@ _CUT_ANSWER_RETURNED = replace(
 )
 
 
-def without_report_of_stream_error(run: OtherRun, usual: EndedProgram, _result: RunResult) -> Iterator[CellResult]:
+def without_report_of_stream_error(run: ProgramRun, usual: EndedProgram, _result: RunResult) -> Iterator[CellResult]:
     """Yield the conversation whose stream ended with an error, with a finding, if the program printed nothing but a
     part of the answer.
 
@@ -238,7 +229,7 @@ def loss_of_spaces(printed: str) -> Finding | None:
     )
 
 
-def after_divided_text(run: OtherRun, _usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
+def after_divided_text(run: ProgramRun, _usual: EndedProgram, result: RunResult) -> Iterator[CellResult]:
     """Yield the conversations whose texts had two parts, with the findings that `result` lacks.
 
     A program need not print the final answer. If it prints one part of it, it must print the other too.

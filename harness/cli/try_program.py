@@ -6,43 +6,35 @@ import re
 import shlex
 import time
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import typer
 
-from harness.apis.api import Api
 from harness.apis.jsonvalue import loads_or_none
-from harness.cassettes.loopback_server import serve
-from harness.checks.program_redirection import redirecting_environment
 from harness.checks.programs import (
-    DESCRIBE,
     EXAMPLE_FORMAT,
     EXAMPLE_INPUT,
     RETURNED_CALLS,
     RETURNED_TEXT,
     EndedProgram,
-    keyless_environment,
     missing_arguments,
     missing_variable,
     program_variables,
-    run_program,
     used_another_server,
     variable_question,
 )
 from harness.cli.main import STARTED, print_error
-from harness.cli.outputs import on_screen
-from harness.cli.serve import variables_for
-from harness.cli.settings import fact_options
-from harness.cli.try_endings import without_missing_end
+from harness.cli.outputs import outputs, private_run_file
+from harness.cli.program_runs import ProgramRun, run_started, with_run
 from harness.cli.try_other_runs import (
     Judge,
-    OtherRun,
     after_cut_call,
     after_divided_text,
     after_error,
     after_unknown_tool,
+    conversation_without_findings,
     loss_of_spaces,
     of_later_turns,
     without_report_of_cut,
@@ -50,29 +42,25 @@ from harness.cli.try_other_runs import (
     without_report_of_stream_error,
 )
 from harness.model.errors import UsageError
-from harness.model.http import HttpRequest, HttpResponse
+from harness.model.http import HttpRequest
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
-from harness.reports import finding_causes
 from harness.reports.words import count
 from harness.results import (
     Blame,
     Finding,
     Kind,
     Presentation,
+    ProgramStart,
     RunResult,
     Severity,
     verdict_of,
 )
 from harness.runner.improvised_router import (
     ANSWER,
-    BASE_PATH,
-    QUESTIONS,
     FirstAnswer,
     ImprovisedRouter,
 )
-from harness.runner.served_session import SessionOptions, StreamRewrite
-from harness.stdio.adapter_specs import PRIVACY_VARIABLES
 
 
 def try_program(command: str) -> int | None:
@@ -80,9 +68,9 @@ def try_program(command: str) -> int | None:
 
     Return `None` if it uses the adapter protocol.
     """
-    began = STARTED.get(time.monotonic())
-    first = _run_program(command, seconds=_PROGRAM_SECONDS)
-    return None if first[0].is_adapter else _try_again(command, *first, began, "", "a program that calls a model")
+    trial = _Trial(command, "", "a program that calls a model", STARTED.get(time.monotonic()))
+    first = trial.run("two calls", seconds=_PROGRAM_SECONDS, may_be_adapter=True)
+    return None if first.ended.is_adapter else _try_again(trial, first)
 
 
 def try_code(command: str, name: str, sentence: str, other_providers: Iterable[tuple[str, str]] = ()) -> int:
@@ -90,18 +78,55 @@ def try_code(command: str, name: str, sentence: str, other_providers: Iterable[t
 
     `sentence` describes the object. `other_providers` are the other APIs that it can use, with their commands.
     """
-    began = STARTED.get(time.monotonic())
-    loading = time.monotonic() - began  # recognition loaded the same libraries
-    seconds = max(_seconds_left(began), min(loading, _PROGRAM_SECONDS))
-    ended, result, router = _run_program(command, is_first=False, seconds=seconds)
-    findings = [] if router.first_request is None else [*_changes_of_input(router.first_request)]
-    findings += filter(None, [loss_of_spaces(ended.printed)])
-    if findings and result.cells:
-        first, *others = result.cells
-        findings = [*first.findings, *findings]
-        changed = replace(first, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
-        result = replace(result, cells=[changed, *others])
-    return _try_again(command, ended, result, router, began, name, sentence, other_providers)
+    trial = _Trial(command, name, sentence, STARTED.get(time.monotonic()))
+    loading = time.monotonic() - trial.began  # recognition loaded the same libraries
+    first = trial.run("two calls", seconds=max(trial.seconds_left, min(loading, _PROGRAM_SECONDS)))
+    request = first.router.first_request
+    findings = [] if request is None else [*_changes_of_input(request)]
+    findings += filter(None, [loss_of_spaces(first.ended.printed)])
+    if findings and first.result.cells:
+        cell, *others = first.result.cells
+        findings = [*cell.findings, *findings]
+        changed = replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
+        first = replace(first, result=replace(first.result, cells=[changed, *others]))
+    return _try_again(trial, first, other_providers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A trial that runs a command several times. It began at `began`.
+
+    `subject` is the Python object that the command calls, or empty for a program. `sentence` describes it.
+    """
+
+    command: str
+    subject: str
+    sentence: str
+    began: float
+
+    @property
+    def elapsed(self) -> float:
+        """The seconds since the trial began."""
+        return time.monotonic() - self.began
+
+    @property
+    def seconds_left(self) -> float:
+        """The time limit of the next run in seconds. It is long enough to start a program."""
+        return max(_PROGRAM_SECONDS - self.elapsed, _MIN_PROGRAM_SECONDS)
+
+    def run(
+        self,
+        answers: FirstAnswer,
+        *,
+        tolerated: frozenset[str] = frozenset(),
+        seconds: float | None = None,
+        suffix: str = "",
+        may_be_adapter: bool = False,
+    ) -> ProgramRun:
+        """Run the command with this kind of answers. `suffix` tells the run from another one with the same kind."""
+        start = ProgramStart(answers.replace(" ", "-") + suffix, self.command, answers, tuple(sorted(tolerated)))
+        limit = self.seconds_left if seconds is None else seconds
+        return run_started(start, limit, may_be_adapter=may_be_adapter)
 
 
 def _changes_of_input(request: HttpRequest) -> Iterator[Finding]:
@@ -148,46 +173,36 @@ def _changed_input(rule: str, message: str, actual: JSON, expected: JSON) -> Fin
     )
 
 
-def _try_again(  # noqa: PLR0913, PLR0917 - the first run, and what is known about its subject
-    command: str,
-    ended: EndedProgram,
-    result: RunResult,
-    router: ImprovisedRouter,
-    began: float,
-    subject: str,
-    sentence: str,
-    other_providers: Iterable[tuple[str, str]] = (),
-) -> int:
-    """Run a command again with other answers, and print the defects of all its runs. The try began at `began`.
+def _try_again(trial: _Trial, first: ProgramRun, other_providers: Iterable[tuple[str, str]] = ()) -> int:
+    """Run a command again with other answers, and print the defects of all its runs.
 
     If the program broke off, or the server refused a request, the first defect hides the others. It is then run with a
     server that tolerates the limits that were exceeded, or without parallel calls.
     """
-    for line in _lines_to_show(ended.printed):
+    for line in _lines_to_show(first.ended.printed):
         print_error(f"  {line}")
-    if not result.cells:
-        raise UsageError(_without_requests(subject or command, ended, is_code=bool(subject)))
-    usual, result = _with_tolerant_run(command, ended, result, began)
-    prints_answer = not usual.note and ANSWER in usual.printed and (not subject or RETURNED_TEXT in usual.printed)
-    is_redirected = router.has_redirected
-    elapsed = time.monotonic() - began
-    if not usual.note and elapsed < _LAST_START_SECONDS:
-        seconds = min(_PROGRAM_SECONDS - elapsed, max(elapsed, _MAX_ERROR_SECONDS))
-        failed = OtherRun(*_run_program(command, "error", is_first=False, seconds=seconds))
-        result = replace(result, cells=[*result.cells, *(list(after_error(failed, usual)) or failed.passed)])
-    result = _with_other_answers(
-        command, usual, result, router, began, is_code=bool(subject), prints_answer=prints_answer
-    )
-    result, other_apis = _with_other_providers(result, other_providers, began)
+    if not first.result.cells:
+        raise UsageError(_without_requests(trial.subject or trial.command, first.ended, is_code=bool(trial.subject)))
+    usual, result = _with_tolerant_run(trial, first)
+    if not usual.note and trial.elapsed < _LAST_START_SECONDS:
+        seconds = min(_PROGRAM_SECONDS - trial.elapsed, max(trial.elapsed, _MAX_ERROR_SECONDS))
+        failed = trial.run("error", seconds=seconds)
+        result = with_run(result, failed, list(after_error(failed, usual)) or conversation_without_findings(failed))
+    result = _with_other_answers(trial, usual, result, first.router)
+    result, other_apis = _with_other_providers(trial, result, other_providers)
     conversations = count(len(result.cells), "conversation")
-    sentence += f", {_REDIRECTED}" if is_redirected else ""
-    typer.echo(f"{subject or command}: recognised as {sentence}; {conversations} run{ended.note}.")
-    typer.echo(f"Otherwise: {_OTHERWISE_CODE if subject else _OTHERWISE_PROGRAM}")
+    is_redirected = first.router.has_redirected
+    sentence = f"{trial.sentence}, {_REDIRECTED}" if is_redirected else trial.sentence
+    typer.echo(f"{trial.subject or trial.command}: recognised as {sentence}; {conversations} run{first.ended.note}.")
+    typer.echo(f"Otherwise: {_OTHERWISE_CODE if trial.subject else _OTHERWISE_PROGRAM}")
     if other_apis:
         typer.echo(f"The first conversation was also run with {' and '.join(other_apis)}.")
-    typer.echo(finding_causes.render(result, on_screen(Presentation())), nl=False)
-    if not subject and not is_redirected:
-        typer.echo(f"More: harness serve call-single --command {shlex.quote(command)}; harness help serve")
+    file = private_run_file()
+    result = replace(result, invocation=replace(result.invocation, show=("harness", "reproduce", "--from", file)))
+    for output in outputs(["worst", f"json:{file}"]):
+        output.write(result, Presentation())
+    if not trial.subject and not is_redirected:
+        typer.echo(f"More: harness serve call-single --command {shlex.quote(trial.command)}; harness help serve")
     return result.exit_code
 
 
@@ -209,18 +224,12 @@ def _lines_to_show(printed: str) -> list[str]:
 _NOT_SHOWN = re.compile(rf"\s+at .*\d\)?$|Node\.js v\d|{RETURNED_TEXT}|{RETURNED_CALLS}")
 
 
-def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known about it
-    command: str,
-    usual: EndedProgram,
-    result: RunResult,
-    router: ImprovisedRouter,
-    began: float,
-    *,
-    is_code: bool,
-    prints_answer: bool,
-) -> RunResult:
-    """Return the result with those of runs with other answers. `usual` is the program's best run so far."""
-    tolerated = _exceeded_limits(result)
+def _with_other_answers(trial: _Trial, usual: EndedProgram, result: RunResult, router: ImprovisedRouter) -> RunResult:
+    """Return the result with those of runs with other answers. `usual` is the program's best run so far, and `router`
+    answered the first one.
+    """
+    tolerated, is_code = _exceeded_limits(result), bool(trial.subject)
+    prints_answer = not usual.note and ANSWER in usual.printed and (not is_code or RETURNED_TEXT in usual.printed)
     streams = any(cell.variant == "stream" for cell in result.cells)
     is_short = router.first_request is not None and _SHORT_ANSWER.search(router.first_request.body) is not None
     takes_questions = _reads_questions(router) or (is_code and RETURNED_CALLS not in usual.printed)
@@ -234,11 +243,9 @@ def _with_other_answers(  # noqa: PLR0913 - the first run, and what is known abo
         ("divided text", prints_answer and router.can_divide_texts, after_divided_text),
     ]
     for kind, applies, judge in kinds:
-        elapsed = time.monotonic() - began
-        if applies and elapsed < _LAST_START_SECONDS:
-            left = _PROGRAM_SECONDS - elapsed
-            run = OtherRun(*_run_program(command, kind, is_first=False, tolerated=tolerated, seconds=left))
-            result = replace(result, cells=[*result.cells, *(list(judge(run, usual, result)) or run.passed)])
+        if applies and trial.elapsed < _LAST_START_SECONDS:
+            run = trial.run(kind, tolerated=tolerated, seconds=_PROGRAM_SECONDS - trial.elapsed)
+            result = with_run(result, run, list(judge(run, usual, result)) or conversation_without_findings(run))
     return result
 
 
@@ -246,54 +253,51 @@ _SHORT_ANSWER = re.compile(rb'"max_(?:completion_|output_)?tokens"\s*:\s*[1-9]\b
 """Limit in a request for an answer of a few words, which always ends there."""
 
 
-def _with_tolerant_run(
-    command: str, ended: EndedProgram, result: RunResult, began: float
-) -> tuple[EndedProgram, RunResult]:
+def _with_tolerant_run(trial: _Trial, first: ProgramRun, suffix: str = "") -> tuple[EndedProgram, RunResult]:
     """Return the run in which a program gets furthest, and its result with that of the first one."""
-    if not result.exit_code or not (ended.note or _has_refusal(result)):
-        return ended, result
-    usual, again = _run_again(command, result, began)
-    explained = {finding.rule for cell in again.cells for finding in cell.findings if finding.follows is not None}
+    result = first.result
+    if not result.exit_code or not (first.ended.note or _has_refusal(result)):
+        return first.ended, result
+    again = _run_again(trial, result, suffix)
+    explained = {
+        finding.rule for cell in again.result.cells for finding in cell.findings if finding.follows is not None
+    }
     limits = _exceeded_limits(result)
-    cells = again.cells if limits and limits <= explained else [*result.cells, *again.cells]
-    return usual, replace(result, cells=cells)
+    is_explained = bool(limits) and limits <= explained
+    return again.ended, again.result if is_explained else with_run(result, again)
 
 
 def _with_other_providers(
-    result: RunResult, providers: Iterable[tuple[str, str]], began: float
+    trial: _Trial, result: RunResult, providers: Iterable[tuple[str, str]]
 ) -> tuple[RunResult, list[str]]:
     """Return the result with conversations of the same code with its other providers, in the time that is left. Also
     return the options for their APIs.
     """
     options: list[str] = []
     for api, command in providers:
-        if time.monotonic() - began > _LAST_START_SECONDS:
+        if trial.elapsed > _LAST_START_SECONDS:
             break
-        ended, other, _ = _run_program(command, is_first=False, seconds=_seconds_left(began))
-        result = replace(result, cells=[*result.cells, *_with_tolerant_run(command, ended, other, began)[1].cells])
+        other, suffix = replace(trial, command=command), f"-{api}"
+        run = other.run("two calls", suffix=suffix)
+        _, more = _with_tolerant_run(other, run, suffix)
+        result = with_run(result, replace(run, result=more))
         options.append(f"--api {api}")
     return result, options
 
 
-def _run_again(command: str, result: RunResult, began: float) -> tuple[EndedProgram, RunResult]:
-    """Return a run in which the program gets further than in the one with `result`, and its result."""
+def _run_again(trial: _Trial, result: RunResult, suffix: str) -> ProgramRun:
+    """Return a run in which the program gets further than in the one with `result`."""
     tolerated = frozenset[str]()
     for _ in range(_MAX_TOLERANT_RUNS):
         limits = _exceeded_limits(result) - tolerated
         if not limits:
             break
         tolerated |= limits
-        seconds = _seconds_left(began)
-        ended, result, _ = _run_program(command, is_first=False, tolerated=tolerated, seconds=seconds)
-        if not ended.note and _exceeded_limits(result) <= tolerated:
-            return ended, result
-    seconds = _seconds_left(began)
-    return _run_program(command, "one call", is_first=False, tolerated=tolerated, seconds=seconds)[:2]
-
-
-def _seconds_left(began: float) -> float:
-    """Return the time limit of the next run in seconds. It is long enough to start a program."""
-    return max(_PROGRAM_SECONDS - (time.monotonic() - began), _MIN_PROGRAM_SECONDS)
+        run = trial.run("two calls", tolerated=tolerated, suffix=f"{suffix}-again")
+        result = run.result
+        if not run.ended.note and _exceeded_limits(result) <= tolerated:
+            return run
+    return trial.run("one call", tolerated=tolerated, suffix=suffix)
 
 
 def _reads_questions(router: ImprovisedRouter) -> bool:
@@ -302,9 +306,6 @@ def _reads_questions(router: ImprovisedRouter) -> bool:
 
 
 _MAX_TOLERANT_RUNS = 2
-
-_QUESTION_COUNTS: dict[FirstAnswer, int] = {"many turns": len(QUESTIONS), "cut call": 2}
-"""Kinds of first answers after which the user asks further questions, with the number of all questions."""
 
 _PROGRAM_SECONDS = 20.0
 """Time limit for all runs of a program together."""
@@ -328,50 +329,6 @@ def _has_refusal(result: RunResult) -> bool:
 def _exceeded_limits(result: RunResult) -> frozenset[str]:
     findings = (finding for cell in result.cells for finding in cell.findings)
     return frozenset(each.rule for each in findings if each.kind is Kind.LIMIT)
-
-
-def _run_program(
-    command: str,
-    answer: FirstAnswer = "two calls",
-    *,
-    is_first: bool = True,
-    tolerated: frozenset[str] = frozenset(),
-    seconds: float,
-) -> tuple[EndedProgram, RunResult, ImprovisedRouter]:
-    """Run a program against the reference server, for at most `seconds`."""
-    ways = None if answer == "many turns" else _piece_rewrites  # the pauses would add up
-    terms = SessionOptions(fact_selection=fact_options(None, ()), ways=ways, tolerated=tolerated)
-    router = ImprovisedRouter(terms, print_error, answer)
-    with serve(router) as server:
-        router.origin = server.origin
-        own, base_url = keyless_environment(), server.origin + BASE_PATH
-        variables = program_variables(command, base_url, own)
-        environment = {**own, **PRIVACY_VARIABLES, **variables, **variables_for(base_url)}
-        lines = QUESTIONS[: _QUESTION_COUNTS[answer]] if answer in _QUESTION_COUNTS else (DESCRIBE,)
-        sent_to = redirecting_environment(environment)
-        ended = run_program(command, sent_to, seconds, may_be_adapter=is_first, lines=lines)
-    result = router.run()
-    return ended, without_missing_end(ended, result, router, seconds), router
-
-
-def _piece_rewrites(_wire: Api) -> Sequence[StreamRewrite]:
-    return [_in_pieces]
-
-
-def _in_pieces(response: HttpResponse, _seed: str) -> tuple[HttpResponse, str]:
-    """Return the response in small chunks that end inside lines and characters. Pauses between them keep the client
-    from receiving several chunks at once.
-    """
-    body = response.body
-    characters = {place + 1 for place, byte in enumerate(body) if byte >= _FIRST_BYTE_OF_SEVERAL}
-    cuts = {*characters, *range(_PIECE_BYTES, len(body), _PIECE_BYTES), len(body)}
-    delivery = replace(response.delivery, cuts=tuple(sorted(cuts)), pause=_PIECE_SECONDS)
-    return replace(response, delivery=delivery), "in pieces"
-
-
-_FIRST_BYTE_OF_SEVERAL = 0xC0
-_PIECE_BYTES = 400
-_PIECE_SECONDS = 0.05
 
 
 def _without_requests(name: str, ended: EndedProgram, *, is_code: bool) -> str:

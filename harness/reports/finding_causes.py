@@ -419,12 +419,13 @@ def _command_for(run: RunResult, rule: str, cell: CellResult) -> str:
     """
     if not _is_trial(run):
         return groups.show_command(run, cell)
-    stream = ["--variant", "stream"] if cell.variant == "stream" else []
+    is_program = cell.scenario in run.invocation.programs
+    stream = ["--variant", "stream"] if cell.variant == "stream" and not is_program else []
     failing = [each for each in cell.findings if each.fails]
     worst = failing or [each for each in cell.findings if each.severity is Severity.WARNING]
     options = [*stream, *(["--rule", rule] if {each.rule for each in worst} != {rule} else [])]
     targets = {each.target for each in run.cells if each.scenario == cell.scenario}
-    options += ["--target", cell.target] if len(targets) > 1 else []
+    options += ["--target", cell.target] if len(targets) > 1 and not is_program else []
     return shlex.join([*run.invocation.show[:2], cell.scenario, *options, *run.invocation.show[2:]])
 
 

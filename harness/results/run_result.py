@@ -28,13 +28,26 @@ from harness.scenarios.schema import Variant
 
 
 @dataclass(frozen=True, slots=True)
+class ProgramStart:
+    """Start of a program by `harness try`: its shell command, the kind of answers that it got, and the limits that the
+    server did not check. `name` begins the ids of its conversations.
+    """
+
+    name: str
+    command: str
+    answers: str
+    tolerated: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Invocation:
     """Command lines for repeating parts of a run. Reports print them next to failures.
 
     `rerun`, `record`, `reference` and `show` are the first words of the commands. If `show` is empty, there is no
     command that shows a cell. `selection` are the words that selected the scenarios. `scenarios` maps the ids of
     scenarios that are not shipped to their files. `targets` maps the names of targets that are not shipped to the words
-    that select them. `recut` are the words that enable other chunk boundaries.
+    that select them. `recut` are the words that enable other chunk boundaries. `programs` maps the ids of a program's
+    conversations to how it was started.
     """
 
     rerun: tuple[str, ...] = ("harness", "run")
@@ -45,6 +58,7 @@ class Invocation:
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     recut: tuple[str, ...] = ()
     show: tuple[str, ...] = ("harness", "show")
+    programs: Mapping[str, ProgramStart] = field(default_factory=dict[str, ProgramStart])
 
     def command(self, words: Iterable[str], targets: Iterable[str], scenarios: Iterable[str] | None = None) -> str:
         """Return a command line that starts with `words` and selects the targets and scenarios. If `scenarios` is

@@ -87,11 +87,14 @@ class ImprovisedRouter(ServeRouter):
     """Responds to every request below `BASE_PATH` with a script that fits its conversation.
 
     A conversation is recognised by its first user message, by the stored answer that a request continues, or by the ids
-    of its calls. `first` is the kind of its first answer.
+    of its calls. `first` is the kind of its first answer. The ids of conversations begin with `name`.
     """
 
-    def __init__(self, terms: SessionOptions, notify: Notify, first: FirstAnswer = "two calls") -> None:
-        plain = improvised_scenario(0, None)
+    def __init__(
+        self, terms: SessionOptions, notify: Notify, first: FirstAnswer = "two calls", name: str = "conversation"
+    ) -> None:
+        plain = improvised_scenario(f"{name}-0", None)
+        self._name = name
         self._first: FirstAnswer = first
         super().__init__([plain], {}, terms, notify)
         self._plain = plain
@@ -102,6 +105,8 @@ class ImprovisedRouter(ServeRouter):
         self.has_redirected = False
         self.repeats = 0
         """Number of requests that repeat a failed one unchanged. They fail again."""
+        self.sent: list[tuple[HttpRequest, HttpResponse]] = []
+        """All requests to an API and their responses, of all conversations."""
 
     def _response(self, request: HttpRequest) -> HttpResponse:
         base = self.origin + BASE_PATH
@@ -114,7 +119,11 @@ class ImprovisedRouter(ServeRouter):
 
     def _response_from(self, wire: Api, request: HttpRequest) -> HttpResponse:
         self.first_request = self.first_request or request
-        request = self._without_redirection(wire, request)
+        response = self._answer_to(wire, self._without_redirection(wire, request))
+        self.sent.append((request, response))
+        return response
+
+    def _answer_to(self, wire: Api, request: HttpRequest) -> HttpResponse:
         key = (request.url, request.body)
         if key in self._failures:
             self.repeats += 1
@@ -154,7 +163,7 @@ class ImprovisedRouter(ServeRouter):
             if key not in self._improvised:
                 try:
                     number = len(self._improvised) + 1
-                    made = improvised_scenario(number, view, first, self._first)
+                    made = improvised_scenario(f"{self._name}-{number}", view, first, self._first)
                     if (provocation := _PROVOCATIONS.get(self._first)) in wire.provocations:
                         made = made.model_copy(update={"provocations": [provocation]})
                 except (
@@ -235,7 +244,7 @@ def _with_one_version(path: str) -> str:
 
 
 def improvised_scenario(
-    number: int, view: RequestView | None, user: str = "", first: FirstAnswer = "two calls"
+    scenario_id: str, view: RequestView | None, user: str = "", first: FirstAnswer = "two calls"
 ) -> Scenario:
     """Return a scenario for a conversation that begins with this request, and with this kind of answer."""
     declared = [] if view is None else [each for each in view.tools if each.kind == "function"]
@@ -285,7 +294,7 @@ def improvised_scenario(
     users = [user or "Hello", *QUESTIONS[1:]]
     made = {
         "version": 1,
-        "id": f"conversation-{number}",
+        "id": scenario_id,
         "title": "A conversation of the program",
         "covers": ["tools"],
         "requires": [

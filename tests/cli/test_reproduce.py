@@ -110,13 +110,14 @@ def apart(monkeypatch: pytest.MonkeyPatch, in_process: None) -> None:
     monkeypatch.setattr(subprocess, "run", started)
 
 
-def started(command: list[str], **how: Any) -> subprocess.CompletedProcess[str]:
+def started(command: list[str] | str, **how: Any) -> subprocess.CompletedProcess[str]:
     """Run a script in this process, unless it redirects the requests of the whole process."""
-    text = (Path(how["cwd"]) / command[-1]).read_text() if "cwd" in how else ""
+    script = Path(command[-1]) if isinstance(command, list) and command[-1].endswith(".py") else None
+    text = script.read_text() if script is not None else ""
     patches = [each.strip() for _, moved in python_script._REDIRECTIONS.values() for each in moved]
-    if not text or any(each in text for each in patches):
+    if script is None or any(each in text for each in patches):
         return IN_A_PROCESS(command, **how)
-    return run(how["cwd"], command[-1])
+    return run(script.parent, script.name)
 
 
 def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
