@@ -131,6 +131,16 @@ def core_text(view: ResultView) -> str | None:
     return innermost if isinstance(innermost, str) else canonical(innermost)
 
 
+def says_nothing(view: ResultView) -> bool:
+    """Return whether a result only says that the tool returned nothing, such as `(no output)`."""
+    return _PLACEHOLDER.fullmatch(core_text(view) or "") is not None
+
+
+_PLACEHOLDER = re.compile(
+    r"[\[(<]?(?:no|empty|nothing|none|done|ok|success|completed?)\b[a-z \-']{0,30}\.?[\])>]?", re.IGNORECASE
+)
+
+
 def reports_failure(view: ResultView) -> bool:
     """Return whether a result is marked as an error, or its text has a word for a failure, as in `Error: timeout`, but
     not in `no errors`.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from harness.apis.jsonvalue import equal
 from harness.apis.response_rules import Subject
 from harness.apis.view import CallView, RequestView, ResponseView, ResultView
-from harness.equivalence.result_meaning import contains_result, is_nothing, reports_failure
+from harness.equivalence.result_meaning import contains_result, is_nothing, reports_failure, says_nothing
 from harness.model.messages import SYNTHESISED_ID, ChatResponse, ToolCall, ToolResult
 from harness.results import Kind, ServedTranscript, Severity
 from harness.rules.evidence import ClientRequest, Evidence, ExpectedCall
@@ -120,9 +120,10 @@ def _match_results(evidence: Evidence, req: ClientRequest) -> Sequence[MatchedRe
             taken_from = next(
                 (o for o, r in given if contains_result(results[0], r, req.view, alone=True, decode=is_loop)), None
             )
-            # some providers refuse an empty text, so loops write a text of their own, but it may not report a failure
+            # some providers refuse an empty text, so clients write a text of their own, but it may not report a failure
             is_empty = not one.result.is_error and is_nothing(one.result)
-            is_own = is_loop and taken_from is None and is_empty and not reports_failure(results[0])
+            is_placeholder = is_loop or says_nothing(results[0])
+            is_own = is_placeholder and taken_from is None and is_empty and not reports_failure(results[0])
         found.append(MatchedResult(one, one.result, results[0], is_own, taken_from))
     return found
 

@@ -244,6 +244,14 @@ FORMS = (
         _naming("get_tide", "get_tides"),
         "call-missing",
     ),
+    Form(
+        "empty-text-said",
+        "result-empty-text",
+        ALL,
+        contents(lambda c: c or "(no output)"),
+        contents(lambda c: c or "18 degrees"),
+        "result-changed",
+    ),
     Form("json-as-text", "result-object", ALL, contents(_as_text), contents(str), "result-changed"),
     Form(
         "json-in-a-block",
