@@ -140,6 +140,26 @@ def test_a_flag_that_the_answer_is_whole_counts_whatever_the_code_may_do(package
     assert may_report_truncation({"text": "The first", "complete": True}, [{"status": "incomplete"}], module)
 
 
+BROKEN_OFF = """
+class Failed(Exception):
+    \"\"\"A class that has only a docstring.\"\"\"
+
+def look(notes, reply, path):
+    if reply["finish_reason"] == "length":
+        raise Failed
+    notes.write(path.replace("a", "b"))
+"""
+
+
+@pytest.mark.parametrize(("instead", "is_silent"), [("raise Failed", True), ("return False", False)])
+def test_code_that_returned_raised_no_exception(
+    package: Callable[[str, str], str], instead: str, is_silent: bool
+) -> None:
+    module = package("", BROKEN_OFF.replace("raise Failed", instead))
+
+    assert may_report_truncation("The first", [], module, has_returned=True) != is_silent
+
+
 def test_a_module_in_the_same_folder_may_report_it(tmp_path: Path, package: Callable[[str, str], str]) -> None:
     module = package("", "")
     assert not may_report_truncation("The first", [], module)

@@ -151,7 +151,7 @@ def _source_may_report(source: str) -> bool:
 
 
 def _without_docstrings(source: str) -> str:
-    """Return code without its docstrings, which may have examples of its use."""
+    """Return code without the text of its docstrings, which may have examples of its use."""
     try:
         nodes = [*ast.walk(ast.parse(source))]
     except SyntaxError:
@@ -160,8 +160,13 @@ def _without_docstrings(source: str) -> str:
     first = (body[0] for body in bodies)
     exprs = (each.value for each in first if isinstance(each, ast.Expr))
     texts = [each for each in exprs if isinstance(each, ast.Constant) and isinstance(each.value, str)]
-    left_out = {line for each in texts for line in range(each.lineno, (each.end_lineno or each.lineno) + 1)}
-    return "\n".join(line for number, line in enumerate(source.splitlines(), 1) if number not in left_out)
+    starts = {each.lineno: each.col_offset for each in texts}
+    rest = {line for each in texts for line in range(each.lineno + 1, (each.end_lineno or each.lineno) + 1)}
+    kept = ((number, line) for number, line in enumerate(source.splitlines(), 1) if number not in rest)
+    empty = '""'  # a body needs a statement
+    return "\n".join(
+        f"{line.encode()[: starts[number]].decode()}{empty}" if number in starts else line for number, line in kept
+    )
 
 
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
@@ -226,12 +231,12 @@ _REPORTS = re.compile(
     r"[\"'](?:length|end_turn|completed|MAX_TOKENS)[\"']|\.MAX_TOKENS\b|(?:==|\bcase)\s*[\"']max_(?:output_)?tokens[\"']"
     r"|(?i:incomplete(?!_?read)|truncat|cut_?(?:off|short)|is_?(?:cut|partial)\b|[\"']partial[\"'])"
     rf"|\b\w*(?:log(?:ger|ging)?|print|echo)\b(?!\.{_OF_CONTAINERS})[\w.]*\("
-    r"[^\n]*(?:resp|repl|answer|data\b|raw|completion|body|status)"
-    r"|warn\w*\([^()]*\b(?:resp\w*|repl\w*|answer|data|raw|completion|stop\w*|finish\w*|tokens?|limit)\b"
+    r"[^\n]*(?:resp|repl(?:y|ies)|answer|data\b|raw|completion|body|status)"
+    r"|warn\w*\([^()]*\b(?:resp\w*|repl(?:y|ies)\w*|answer|data|raw|completion|stop\w*|finish\w*|tokens?|limit)\b"
     r"|\b(?:\w+_)?(?:emit|publish|notify|dispatch|fire|trigger|callback|hook|observer|listener"
     rf"|middleware|record|track|trace|persist|on)(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.(?!{_OF_CONTAINERS})\w+)?\("
     rf"|\b(?:\w+_)?handler(?:_\w+|s)?(?:\[[^\]\n]*\])?(?:\.(?!{_OF_CONTAINERS})\w+)?\((?!\*\*)"
-    r"|\b(?:\w+_)?(?:write|dump|save|store|put)\w*\([^)\n]*\b(?:resp\w*|repl\w*|data|raw|completion|answer)\b"
+    r"|\b(?:\w+_)?(?:write|dump|save|store|put)\w*\([^)\n]*\b(?:resp\w*|repl(?:y|ies)\w*|data|raw|completion|answer)\b"
     r"|^\s*(?:global|nonlocal)\s|\bContextVar\b",
     re.MULTILINE,
 )
