@@ -8,12 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict, cast
 
 import pytest
 from pydantic import BaseModel
 
-from harness.bridge.clients.answer_fields import own_calls, stop_reason_in
+from harness.bridge.clients.answer_fields import as_completion, own_calls, stop_reason_in
 from harness.bridge.clients.answers import keep_own_message, read_answer, read_stream
 from harness.bridge.clients.invocation import result_of_call
 from harness.bridge.clients.message_classes import as_annotated
@@ -315,6 +315,31 @@ def test_a_message_with_the_output_items_is_sent_back() -> None:
 
     assert found.message.text == bare.message.text == "Hi."
     assert memory.own(1, found.message) is answer
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"finish": "stop"}, ""),
+        ({"finish": "refusal"}, "No."),
+        ({"finish": "stop", "refusal": "No."}, "No."),
+    ],
+)
+def test_a_refusal_in_the_items_only_is_read_if_the_stop_reason_says_so(fields: dict[str, str], text: str) -> None:
+    part = {"type": "refusal", "refusal": "No."}
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
+    answer = {"text": "", "items": [item], **fields}
+
+    found = read_answer(answer, REQUEST, Memory(), "openai-responses")
+
+    assert "".join(each.text for each in found.message.parts if isinstance(each, Refusal)) == text
+
+
+@pytest.mark.parametrize(("reason", "refusal"), [("refusal", "No."), ("stop", None)])
+def test_the_detail_of_a_refusal_is_its_text(reason: str, refusal: str | None) -> None:
+    made = as_completion({"text": "", "finish": reason, "detail": "No."})
+
+    assert cast("Any", made)["choices"][0]["message"]["refusal"] == refusal
 
 
 def test_a_whole_answer_that_lacks_a_call_is_not_completed() -> None:

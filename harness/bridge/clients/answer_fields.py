@@ -121,6 +121,9 @@ _OTHER_REASON_FIELDS = ("finish", "reason", "incomplete_reason", "status", "done
 
 _OTHER_ANSWER_FIELDS = (*_REASON_FIELDS, *_OTHER_REASON_FIELDS, "usage", "refusal")
 
+_DETAIL_FIELDS = ("detail", "details", "explanation", "reason_text", "error")
+"""Names of fields that may hold the text of a refusal, if the stop reason is one."""
+
 _BLOCK_TYPES = ("text", "tool_use", "thinking")
 
 _MAX_DEPTH = 5
@@ -200,19 +203,21 @@ def _completion_in(answer: object, kind: str, depth: int) -> object:
     made = [call_parts(each) for each in calls]
     reason = stop_reason_in(found)
     counts = token_counts_in(found)
-    refusal = found.get("refusal")
+    is_refused = reason is not None and stop_reason(reason) is StopReason.REFUSAL and not text
+    places = ("refusal", *(_DETAIL_FIELDS if is_refused else ()))
+    refusal = next((found[each] for each in places if isinstance(found.get(each), str) and found[each]), None)
     seen = completion(
         text if isinstance(text, str) else json.dumps(jsonable(text), ensure_ascii=False),
         made,
         reason=reason,
         model=found.get("model"),
-        refusal=refusal if isinstance(refusal, str) else None,
+        refusal=refusal,
         read=counts.input_tokens,
         written=counts.output_tokens,
         cached=counts.cache_read_tokens,
         cache_written=counts.cache_write_tokens,
     )
-    return {**seen, "has_refusal": "refusal" in found}
+    return {**seen, "has_refusal": "refusal" in found or refusal is not None}
 
 
 def token_counts_in(found: Mapping[str, Any]) -> Usage:

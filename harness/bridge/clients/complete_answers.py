@@ -40,7 +40,7 @@ from harness.bridge.clients.native_bodies import (
 from harness.bridge.clients.values import as_object, camel_case, items_of, jsonable, plain_fields
 from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, OWN_COUNTS, response, stop_reason
 from harness.bridge.openai_messages import Memory, messages, plain
-from harness.model.messages import JSON, ChatRequest, ChatResponse, JsonSchema, Message, StopReason, Usage
+from harness.model.messages import JSON, ChatRequest, ChatResponse, JsonSchema, Message, Refusal, StopReason, Usage
 
 
 def read_complete_answer(  # noqa: PLR0913 - what is known about the client and its API
@@ -144,7 +144,8 @@ def with_native_message(
     """Return the response with the message in the API's own format, if the answer also contains that message.
 
     Both must have the same text and calls. Only the API's format has thoughts and their signatures. The client's own
-    message in `memory` is then kept for the message in the API's format, which may have more parts.
+    message in `memory` is then kept for the message in the API's format, which may have more parts. A refusal that only
+    the API's format has is left out, unless the stop reason says that there is one: an application reads the texts.
     """
     values = items_of(answer) or [*plain_fields(answer).values()]
     inner = [items_of(each) for value in values for each in (value, *plain_fields(value).values())]
@@ -156,6 +157,9 @@ def with_native_message(
         if native is None:
             continue
         message = read_complete_answer(native, request, Memory(), api).message
+        is_known = any(isinstance(part, Refusal) for part in found.message.parts)
+        if not is_known and found.stop_reason is not StopReason.REFUSAL:
+            message = replace(message, parts=tuple(part for part in message.parts if not isinstance(part, Refusal)))
         if text_and_calls(message) == text_and_calls(found.message):
             if memory is not None:
                 memory.keep(request, message, memory.own(len(request.messages), found.message))
