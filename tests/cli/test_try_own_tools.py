@@ -63,6 +63,34 @@ class Stripping(Home):
         yield text[6:]
 """
 
+DECLARING = """
+
+class Switches:
+    def declarations(self):
+        described = (("switch", "Switches a lamp."), ("dim", "Dims a lamp."))
+        functions = [{"name": name, "description": text, "parameters": SCHEMA} for name, text in described]
+        return [{"type": "function", "function": each} for each in functions]
+
+    def run(self, name, arguments):
+        return getattr(self, name)(**arguments)
+
+    def switch(self, lamp):
+        return f"{lamp} is on"
+
+    def dim(self, lamp):
+        return f"{lamp} is dim"
+
+
+class Declaring(Home):
+    def __init__(self, tools: Switches | None = None, base_url="https://api.openai.com/v1"):
+        super().__init__(base_url=base_url)
+        self.tools = tools or Switches()
+
+    def say(self, who, question):
+        return super().say(f"{who}: {question}")
+"""
+"""An agent whose tools are the methods of a class that declares them."""
+
 EAGER = AGENTS.replace(
     """        if choice["finish_reason"] not in self.ends:
             raise RuntimeError("the answer is not complete")
@@ -90,6 +118,17 @@ def test_tools_are_own_although_a_parameter_may_take_some(
 
     assert f"with tools of its own, called as home:{name}.say(question) and run as a program" in done.out, done.err
     assert (found or "Nothing is wrong") in " ".join(done.out.split()), done.out
+
+
+def test_the_tools_of_a_class_that_declares_its_methods_are_own(harness: Command, folder: Path) -> None:
+    code = AGENTS.replace('"tools": TOOLS}', '"tools": self.tools.declarations()}')
+    code = code.replace("self.registry.switch(**", 'self.tools.run(call["function"]["name"], ')
+    (folder / "home.py").write_text(code + DECLARING)
+
+    done = harness("try", "home:Declaring")
+
+    assert "with tools of its own, called as home:Declaring.say(question) and run as a program" in done.out
+    assert "Nothing is wrong" in done.out
 
 
 RETURNING = """

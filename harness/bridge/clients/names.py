@@ -41,6 +41,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "stop": ("stop", "stop_sequences"),
     "stop_sequences": ("stop_sequences", "stop"),
     "thinking": ("thinking", *THINKING_PARAMETERS["budget"]),
+    "effort": THINKING_PARAMETERS["effort"],
     "json_mode": ("json_mode", "json_output", "as_json", "json_response", "force_json", "json_only"),
     "json_schema": ("json_schema", "response_schema", "output_schema", "schema"),
 }
@@ -96,6 +97,7 @@ NAMING_PARAMETERS = frozenset(
         *("room", "uid", "sender_id", "account_id", "tenant_id", "guild_id", "topic_id", "customer", "tenant"),
         *("user_id", "channel_id", "chat_id", "session_id", "conversation_id", "thread_id", "room_id", "customer_id"),
         *("author", "channel", "chat", "session", "session_key", "username", "user_name", "speaker", "sender"),
+        *("who", "nick", "nickname", "caller", "member"),
     ]
 )
 """Names of parameters that name something and may have any value."""

@@ -12,10 +12,10 @@ from typing import Any, TypeAlias, cast
 
 from harness.bridge.clients.annotations import BUILTIN_MODULES, hints_of, members_of, own_classes_in
 from harness.bridge.clients.forms import GEMINI, OPENAI
-from harness.bridge.clients.methods import Method
+from harness.bridge.clients.methods import Method, public_methods
 from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, KNOWN_PARAMETERS, SYNONYMS, TOOL_PARAMETERS
 from harness.bridge.clients.sent_tools import names_sent_as_tools
-from harness.bridge.clients.sources import ClassSource, classes_with_imports
+from harness.bridge.clients.sources import ClassSource, classes_with_imports, source_of
 from harness.bridge.clients.tool_arguments import (
     ExecutorArgument,
     FunctionsArgument,
@@ -69,12 +69,20 @@ def _candidates(value: Callable[..., object], method: Method, code: ClassSource)
         is_plain = re.fullmatch(_PLAIN_HINT, str(each.annotation)) is not None
         if name in others or is_plain or not is_empty or each.kind is each.VAR_KEYWORD or name.startswith("on_"):
             continue
+        if default is not each.empty and any(map(_declares_own_methods, own_classes_in(method.hints.get(name)))):
+            continue
         is_named = name in TOOL_PARAMETERS or EXECUTORS.fullmatch(name) or _TOOL_WORDS.search(name) or name in sent
         is_named = is_named or any(map(_is_tool_source, own_classes_in(method.hints.get(name))))
         is_required = each.default is each.empty and not _is_of_library(method.hints.get(name), code)
         if is_named or is_required:
             found.append(name)
     return [*inner, *(each for each in found if not inner or not own_classes_in(method.hints.get(each)))]
+
+
+def _declares_own_methods(kind: type[Any]) -> bool:
+    """Return whether a class has methods that it declares as tools itself, by their names."""
+    named = {*re.findall(r"[\"'](\w+)[\"']", source_of(kind))}
+    return len({each.path[0] for each in public_methods(kind)} & named) > 1
 
 
 def _is_of_library(hint: object, code: ClassSource) -> bool:
