@@ -6,8 +6,8 @@ The modules, by subject:
 - Third-party code itself: `annotations`, `sources`, `signature_reading`, `methods`, `decorated_functions`,
   `constructors`, `example_objects`, `client_makers`, `objects`, `option_dictionaries`, `checked_options`,
   `provider_arguments`, `invocation`, and the `names` that clients use.
-- Requests: `forms`, `request_arguments`, `message_classes`, `message_dictionaries`, `prompt_records`, `own_keys`,
-  `tool_choices`, `result_helpers`.
+- Requests: `forms`, `request_arguments`, `message_classes`, `message_dictionaries`, `prompt_records`, `format_records`,
+  `own_keys`, `tool_choices`, `result_helpers`.
 - Answers: `answers`, `complete_answers`, `stream_pieces`, `stream_snapshots`, `stream_objects`, `filled_objects`,
   `answer_fields`, `content_blocks`, `native_bodies`, `truncation`, `stop_reason_uses`, `returning_code`,
   `values`.

@@ -111,6 +111,7 @@ def setting_attributes(client: object) -> dict[str, object]:
     for name in sorted(constructor.names & own.keys() & _SETTINGS.keys()):
         types = {*members_of(constructor.hints.get(name))} or {_SETTINGS[name]}
         types |= {dict} if name == "thinking" and bool in types else set[object]()  # a switch
+        types |= {str for each in types if isinstance(each, str)}  # a choice of words
         if _SETTINGS[name] in types and re.search(rf"\bself\.{name}\b(?!\s*=[^=])", source):
             found[name] = own[name]
     return found
@@ -158,6 +159,7 @@ _SETTINGS: Mapping[str, type] = {
     **dict.fromkeys((*SYNONYMS["max_tokens"], "top_k"), int),
     **dict.fromkeys((*SYNONYMS["temperature"], "top_p"), float),
     **dict.fromkeys(THINKING_PARAMETERS["budget"], int),
+    **dict.fromkeys(THINKING_PARAMETERS["effort"], str),
     "thinking": dict,
 }
 """Attributes for settings, with the type of each."""

@@ -51,6 +51,10 @@ def _openai_arguments(request: ChatRequest, memory: Memory, _model: str, names: 
     made = completion_request(replace(request, system=None) if system else request, memory, failed=failed)
     if system and request.system:
         made["system"] = request.system
+    if request.thinking is not None:
+        if request.thinking.effort is None:
+            raise Unsupported(RECOGNISED_CLIENT, "this amount of reasoning", "it takes an effort")
+        made["effort"] = request.thinking.effort
     wanted = made.get("response_format")
     if wanted is None or "response_format" in names:
         return made

@@ -21,6 +21,7 @@ from harness.bridge.clients.checked_options import accepted_options, delegate_of
 from harness.bridge.clients.decorated_functions import decorated_function, is_decorated
 from harness.bridge.clients.example_objects import example_maker, is_usual_object
 from harness.bridge.clients.filled_objects import filled_parameter
+from harness.bridge.clients.format_records import format_record
 from harness.bridge.clients.forms import ANTHROPIC, Form
 from harness.bridge.clients.names import (
     FIELD_ALIASES,
@@ -107,7 +108,7 @@ class Method(MethodCode):
         if name == "tools":
             return next((each for each in sorted(self.names) if _lists_tools(self.hints.get(each))), self._sent_tools)
         if name == "json_schema":
-            return self.format_class
+            return self.format_parameter
         if name in ("tool_choice", "tool_config"):
             return next((each for each in _TESTED_CHOICE.findall(self.with_imports) if each in self.names), None)
         return None
@@ -122,6 +123,15 @@ class Method(MethodCode):
         """The required parameter for a class that is the format of the answer, such as a Pydantic model."""
         classes = {name for name in self.required if _CLASS_ANNOTATION.fullmatch(self.annotations.get(name, ""))}
         return next(iter(classes)) if len(classes) == 1 else None
+
+    @property
+    def format_parameter(self) -> str | None:
+        """The parameter for the format of the answer, as a class or as an object that holds its schema."""
+        return self.format_class or next(filter(self.format_kind, sorted(self.names)), None)
+
+    def format_kind(self, name: str) -> type[Any] | None:
+        """Return the class of a parameter for an object that holds the schema of the answer, or `None`."""
+        return format_record(self.hints.get(name))
 
     @property
     def _sent_tools(self) -> str | None:

@@ -13,6 +13,7 @@ from harness.bridge.call_log import ContinuedList
 from harness.bridge.clients.annotations import item_class, members_of, own_classes, subclasses_of
 from harness.bridge.clients.answer_fields import own_calls
 from harness.bridge.clients.complete_answers import READS_CALLS
+from harness.bridge.clients.format_records import make_format
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, OPENAI, OPENAI_APIS, RESPONSES
 from harness.bridge.clients.inherited_tools import model_of_tool
 from harness.bridge.clients.message_classes import as_annotated, has_role_for_results, listed_roles
@@ -124,7 +125,7 @@ class RequestArguments:
             names |= {TOOL_MESSAGES}
         names |= {SYSTEM_MESSAGE} if self.shape.takes_system_message else frozenset[str]()
         names |= {"messages"} if method.text_pairs is not None else frozenset[str]()
-        names |= {"json_schema"} if method.format_class is not None else frozenset[str]()
+        names |= {"json_schema"} if method.format_parameter is not None else frozenset[str]()
         return self.shape.form.arguments(request, self.memory, self.model, names)
 
     def _argument(self, method: Method, name: str, parameter: str, request: ChatRequest, made: Any) -> Any:
@@ -138,8 +139,9 @@ class RequestArguments:
                 return tools
             lists = (each.get("functionDeclarations", [each.get("function", each)]) for each in tools)
             return [*chain.from_iterable(lists)]
-        if name == "json_schema" and parameter == method.format_class:
-            return model_of_tool(Tool("Answer", "", made))
+        if name == "json_schema" and (parameter == method.format_class or method.format_kind(parameter)):
+            kind = method.format_kind(parameter)
+            return model_of_tool(Tool("Answer", "", made)) if kind is None else make_format(kind, made)
         if name == "messages" and parameter == method.text_pairs:
             return text_pairs(made, parameter, method.source)
         if parameter == method.prompt_list:

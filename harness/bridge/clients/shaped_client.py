@@ -79,7 +79,7 @@ def adapter_for(  # noqa: PLR0913 - how a client is reached and called
         own = replace(endpoint, base_url=base_url(endpoint.base_url))
         return ShapedClient(shape, own, model, api, partial(redirected, endpoint.base_url))
 
-    return Adapter(name, api, shape.capabilities, connect)
+    return Adapter(name, api, shape.capabilities_for(api), connect)
 
 
 class ShapedClient:

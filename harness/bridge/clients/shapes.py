@@ -107,9 +107,14 @@ class ClientShape:
         streamed = None if self.streamed is None else self.streamed.without_open_parameters(api)
         return replace(self, whole=self.whole.without_open_parameters(api), streamed=streamed)
 
+    def capabilities_for(self, api: str) -> frozenset[Capability]:
+        """Return the capabilities for an API. Only that of OpenAI's responses reasons whenever it gets an effort."""
+        reasons = api == RESPONSES.name and self.form is OPENAI and self.takes("effort")
+        return self.capabilities | ({Capability.THINKING} if reasons else set[Capability]())
+
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """The capabilities that the parameters of the method suggest."""
+        """The capabilities that the parameters of the method suggest, for any API."""
         found = {
             each
             for argument, names in self.form.capabilities.items()
