@@ -14,7 +14,8 @@ from harness.bridge.call_log import BoundMethod, ContinuedList, LoggedCall
 from harness.bridge.clients.sources import source_of
 from harness.checks import script_parts
 from harness.checks.reproduction import Reproduction, ScriptClaim, ScriptProgram
-from harness.checks.script_code import LacksAnswer, RawCode, ScriptCode, body_code, module_source, reader
+from harness.checks.script_code import LacksAnswer, RawCode, ScriptCode, body_code, reader
+from harness.checks.script_sources import module_source
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
 
@@ -54,7 +55,8 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     read = _READERS.get(claim.subject, "")
     end = _end(made, claim, returned or read.format(read=_reader(made, code) if read else "", count="{count}"))
     may_raise = made.program is None and claim.subject in ("error", "no error", "status", "whole calls", "other")
-    lean = is_short and claim.subject not in ("no error", "status")  # an exception must not be the short answer's
+    # an exception must not be the short answer's, which lacks the details of the usage
+    lean = is_short and claim.subject not in ("no error", "status", "usage")
     given = made.answers(first)
     answers = [(*each[:2], body_code(each[2], is_short=lean)) for each in given]
     stub = "ChunkStub" if any(isinstance(each[2], list) for each in given) else "ProviderStub"

@@ -4,7 +4,6 @@ library's object.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import functools
 import inspect
@@ -22,6 +21,7 @@ from typing import Any, cast
 from harness.apis.jsonvalue import as_object
 from harness.bridge.call_log import BoundMethod
 from harness.bridge.clients.complete_answers import message_methods
+from harness.bridge.clients.inherited_tools import recorded_object
 from harness.bridge.clients.shaped_client import AwaitedTexts
 from harness.bridge.clients.tool_functions import RecordedTool
 from harness.bridge.clients.user_answers import CALLBACK_CODE
@@ -210,11 +210,21 @@ class ScriptCode:
         name = "async_tool_function" if is_async else "tool_function"
         return f"{name}(", [("", each) for each in (tool.name, tool.description, tool.parameters, results)], ")"
 
+    def _tool(self, value: object) -> Parts | None:
+        """Return the code for a tool of an agent as a function or an object, or `None` for anything else."""
+        if isinstance(tool := getattr(value, "recorded_tool", None), RecordedTool):
+            return self._tool_function(tool, is_async=inspect.iscoroutinefunction(value))
+        if (recorded := recorded_object(value)) is None:
+            return None
+        function = next(iter(recorded.functions.values()))
+        parts = (recorded.kind, recorded.attributes, [*recorded.functions], function)
+        return "tool_object(", [("", each) for each in parts], ")"
+
     def _object(self, value: object) -> Parts:
         if isinstance(value, Conversation | ConversationTool):
             return self._conversation(value)
-        if isinstance(tool := getattr(value, "recorded_tool", None), RecordedTool):
-            return self._tool_function(tool, is_async=inspect.iscoroutinefunction(value))
+        if (tool := self._tool(value)) is not None:
+            return tool
         if inspect.isfunction(value) or inspect.isclass(value):
             code = CALLBACK_CODE.get(value, "")
             self.imports |= {"import asyncio"} if "asyncio" in code else set[str]()
@@ -239,9 +249,19 @@ class ScriptCode:
         elif type(value).__module__ == "datetime":
             self.imports.add("import datetime")
             return repr(value), [], ""
+        elif (name := _name_in_module(value)) is not None:
+            self.imports.add(f"from {type(value).__module__} import {name}")
+            return name, [], ""
         else:
             raise CannotWrite(f"an object of {type(value).__module__}.{type(value).__name__}")
         return f"{self.function(type(value))}(", given, ")"
+
+
+def _name_in_module(value: object) -> str | None:
+    """Return the name of the only object of its class in the module of that class. The object may be a copy of it."""
+    members = vars(sys.modules.get(type(value).__module__, inspect)).items()
+    found = [name for name, each in members if type(each) is type(value)]
+    return found[0] if len(found) == 1 else None
 
 
 class JoinedTexts(list[Any]):
@@ -536,67 +556,3 @@ def _members(value: object) -> Iterator[tuple[str, str, object]]:
 _MAX_PLACES = 3000
 
 _OWN = "harness"
-
-
-def module_source(module: ModuleType, roots: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Return the imports and the definitions of a module that its functions `roots` need.
-
-    Imports from harness are left out. The script must define those that are used outside of annotations.
-    """
-    source = inspect.getsource(module)
-    tree = ast.parse(source)
-    made = {name: node for node in tree.body for name in _defined_names(node)}
-    needed, left = set[str](), [*roots, *(name for node in tree.body if _is_setup(node) for name in _names_in(node))]
-    while left:
-        name = left.pop()
-        if name not in needed:
-            needed.add(name)
-            left += _names_in(made[name]) if name in made else []
-    imports, definitions, own = list[str](), list[str](), list[str]()
-    for node in tree.body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            origin = getattr(node, "module", None) or node.names[0].name
-            names = [each for each in node.names if (each.asname or each.name).partition(".")[0] in needed]
-            if origin.partition(".")[0] == _OWN:
-                own += [each.name for each in names]
-            elif names:
-                node.names = names
-                imports.append(ast.unparse(node))
-        elif _is_setup(node):
-            (definitions or imports).append(ast.unparse(node))
-        elif needed & {*_defined_names(node)}:
-            first = min((each.lineno for each in getattr(node, "decorator_list", ())), default=node.lineno)
-            definitions.append("\n".join(source.splitlines()[first - 1 : node.end_lineno]))
-    foreign = re.compile(rf": ({'|'.join(own)})(?=[,)])|\s*# noqa.*") if own else re.compile(r"\s*# noqa.*")
-    return imports, [foreign.sub("", each) for each in definitions]
-
-
-def imported_modules(module: ModuleType) -> list[str]:
-    """Return the names of the packages that a module imports."""
-    nodes = [*ast.walk(ast.parse(inspect.getsource(module)))]
-    names = [each.name for node in nodes if isinstance(node, ast.Import) for each in node.names]
-    names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]
-    return [name.partition(".")[0] for name in names if name.partition(".")[0] != _OWN]
-
-
-def _is_setup(node: ast.stmt) -> bool:
-    """Return whether a statement of a module only sets up a library."""
-    if isinstance(node, ast.Expr):
-        return isinstance(node.value, ast.Call)
-    return isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute)
-
-
-def _defined_names(node: ast.stmt) -> list[str]:
-    match node:
-        case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
-            return [node.name]
-        case ast.Assign():
-            return [each.id for each in node.targets if isinstance(each, ast.Name)]
-        case ast.AnnAssign(target=ast.Name(id=name)) if node.value is not None:
-            return [name]
-        case _:
-            return []
-
-
-def _names_in(node: ast.AST) -> list[str]:
-    return [each.id for each in ast.walk(node) if isinstance(each, ast.Name)]

@@ -145,6 +145,11 @@ def async_tool_function(*about):
     return run
 
 
+def tool_object(base, attributes, methods, function):
+    members = {**attributes, **dict.fromkeys(methods, staticmethod(function))}
+    return type(base.__name__, (base,), members)()
+
+
 def fields(value):
     return value if isinstance(value, dict) else value.model_dump() if hasattr(value, "model_dump") else vars(value)
 

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import functools
 import inspect
-import os
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from harness.kit.thread import failure
 from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import ToolCall, ToolResult
 from harness.model.protocols import Endpoint
+from harness.platform.environment import added_variables
 from harness.rules.evidence import ParsedExchange
 from harness.runner.backends import NO_KEY
 from harness.runner.cells import Cell, conversation_for, with_final_calls
@@ -110,9 +110,9 @@ def log_single_call(
         serve(respond) as server,
         logged_calls(lambda: len(sent)) as calls,
         intercept_requests(redirect),
+        added_variables(variables(server.origin)),
         contextlib.suppress(Exception, SystemExit),
     ):
-        os.environ.update(variables(server.origin))
         call_with_texts(spec, model, server.origin, texts, calls)
     return LoggedRun(calls, {}, server.origin, _user_agent(sent))
 

@@ -154,6 +154,7 @@ def _of_code(made: Reproduction, spec: str, model: str, start: ProgramStart, *, 
         origin=logged.origin,
         calls=logged.calls,
         program=None,
+        is_agent=True,
         keys=variables_read(source_of(module), [each for each in variables("") if each.endswith("KEY")]),
         redirects=[] if logged.takes_url else redirects_of(logged.agent),
     )

@@ -11,7 +11,7 @@ from importlib.metadata import packages_distributions, requires
 from types import ModuleType
 
 from harness import wrappers
-from harness.checks.script_code import imported_modules
+from harness.checks.script_sources import imported_modules
 from harness.platform.environment import installed_version
 
 _SDKS = {"openai-chat": "openai", "openai-responses": "openai", "anthropic": "anthropic", "gemini": "google-genai"}

@@ -81,6 +81,18 @@ def hidden_variables() -> Generator[None, None, None]:
         os.environ.update(taken)
 
 
+@contextmanager
+def added_variables(values: Mapping[str, str]) -> Generator[None, None, None]:
+    """Set environment variables, and restore the environment afterwards."""
+    before = {**os.environ}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def is_hidden(name: str) -> bool:
     """Return whether offline runs hide this variable."""
     return name.startswith(PREFIXES) or name in _NAMES or name.lower().endswith(_PROXY)

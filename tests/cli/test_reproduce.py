@@ -18,7 +18,8 @@ import pytest
 
 from harness.bridge.call_log import LoggedCall
 from harness.checks import python_script, script_parts
-from harness.checks.script_code import ScriptCode, module_source
+from harness.checks.script_code import ScriptCode
+from harness.checks.script_sources import module_source
 from tests.cli.conftest import Command
 from tests.examples import plain_http
 

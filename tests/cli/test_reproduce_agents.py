@@ -166,6 +166,15 @@ class Chat:
         return Reply(message["content"] or "", made)
 """
 
+INHERITED = (
+    OBJECTS.replace(
+        "@dataclass\nclass Tool:\n",
+        "class Tool:\n    def run(self, **arguments: Any) -> Any:\n        raise NotImplementedError\n\n",
+    )
+    .replace("    fn: Callable[..., Any]\n", "")
+    .replace("each.fn for", "each.run for")
+)
+
 LOST_ID = ('"tool_call_id": call["id"]', '"tool_call_id": call["id"][:9]')
 NO_SYSTEM = (
     '"messages": history}',
@@ -189,10 +198,12 @@ SESSION_ID = ('"tool_call_id": call_id', '"tool_call_id": call_id[:9]')
         (ASYNC, LOST_ID, "call-single", "sent: "),
         (TYPED_ASYNC, NOT_RUN, "call-parallel-same-tool", "sent: [('get_weather', {"),
         (SESSION, SESSION_ID, "call-single", "sent: "),
+        (INHERITED, LOST_ID, "call-single", "sent: "),
     ],
     ids=[
         *("functions id", "functions system", "register run", "register system", "decorator id", "objects run"),
         *("function run", "function id", "async id", "typed async run", "session id"),
+        "inherited id",
     ],
 )
 def test_the_script_of_an_agent_fails_with_the_fault_and_passes_without_it(  # noqa: PLR0917 - a case
@@ -234,14 +245,8 @@ def test_the_code_of_an_agent_is_copied_into_its_script(harness: Command, folder
 
 
 def test_no_script_is_written_for_a_tool_that_is_no_python_code(harness: Command, folder: Path) -> None:
-    subclasses = (
-        OBJECTS.replace(
-            "@dataclass\nclass Tool:\n",
-            "class Tool:\n    def run(self, **arguments: Any) -> Any:\n        raise NotImplementedError\n\n",
-        )
-        .replace("    fn: Callable[..., Any]\n", "")
-        .replace("each.fn for", "each.run for")
-    )
+    subclasses = INHERITED.replace("    description: str\n", "    def description(self): raise NotImplementedError\n\n")
+    subclasses = subclasses.replace("each.description,", "each.description(),")
     (folder / "own_loop.py").write_text(subclasses.replace(*LOST_ID))
     words = ("--conversation", "own_loop:Agent", "--target", "openai-chat", "--model", "Agent=gpt-5.4")
 

@@ -62,6 +62,26 @@ def part_attributes(kind: type, code: str, running: Sequence[str]) -> dict[str, 
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedObject:
+    """A tool as an instance of a subclass of `kind`, for `harness reproduce`: its attributes, and its functions by the
+    names of the methods that run them.
+    """
+
+    kind: type
+    attributes: Mapping[str, object]
+    functions: Mapping[str, Callable[..., object]]
+
+
+def recorded_object(value: object) -> RecordedObject | None:
+    """Return what is known about a tool that `InheritedTools` made with attributes only, or `None`."""
+    return vars(type(value)).get(_RECORDED)
+
+
+_RECORDED = "_harness_recorded"
+"""Attribute of a class that was made for a tool."""
+
+
+@dataclass(frozen=True, slots=True)
 class InheritedTools:
     """Creates tools as instances of a subclass. `attributes` maps its attributes to the parts of the tool, and
     `parameters` maps the parts that its constructor takes to their names.
@@ -82,6 +102,7 @@ class InheritedTools:
         if "properties" in self.attributes.values():
             check_schema(tool, takes_required="required" in self.attributes.values())
         parts, members = parts_of_tool(tool), dict[str, object]()
+        functions: dict[str, Callable[..., object]] = {}
         for name, part in self.attributes.items():
             own = inspect.getattr_static(self.kind, name, None)
             model = _model_class(own, hints_of(self.kind).get(name)) if part == "parameters" else None
@@ -90,9 +111,13 @@ class InheritedTools:
         for name in self.running:
             is_async = inspect.iscoroutinefunction(getattr(self.kind, name))
             make = make_function if self.is_by_signature else make_handler
-            members[name] = as_method(make(tool, "Awaitable" if is_async else ""))
+            functions[name] = make(tool, "Awaitable" if is_async else "")
+        attributes = {**members}
+        members |= {name: as_method(each) for name, each in functions.items()}
         members["__doc__"] = tool.description
         made = type(self.kind.__name__, (self.kind,), members)
+        if not self.parameters and not any(map(callable, attributes.values())):
+            setattr(made, _RECORDED, RecordedObject(self.kind, attributes, functions))
         return made(**{name: parts[part] for part, name in self.parameters.items()})
 
 
