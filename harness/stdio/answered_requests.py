@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import Any
 
 from harness.apis import registry
 from harness.apis.server import json_response
@@ -58,6 +61,29 @@ def requests_with_steps(send: Callable[[str], object], api: str, steps: Sequence
     def respond_elsewhere(request: HttpRequest) -> HttpResponse | None:
         return None if is_local(request.url) else respond(request)
 
-    with serve(respond, 0) as server, intercept_requests(respond_elsewhere), contextlib.suppress(Exception, SystemExit):
+    with (
+        serve(respond, 0) as server,
+        intercept_requests(respond_elsewhere),
+        _short_waits(),
+        contextlib.suppress(Exception, SystemExit),
+    ):
         run_awaitable(send(server.origin + BASE_PATH))
     return requests
+
+
+@contextlib.contextmanager
+def _short_waits() -> Generator[None, None, None]:
+    """Let the waits of third-party code end at once, such as those before it repeats a rejected request."""
+    sleep, sleep_asynchronously = time.sleep, asyncio.sleep
+
+    async def wait(_delay: float, result: Any = None) -> Any:
+        return await sleep_asynchronously(0, result)
+
+    def wait_briefly(_seconds: float) -> None:
+        sleep(0)
+
+    time.sleep, asyncio.sleep = wait_briefly, wait
+    try:
+        yield
+    finally:
+        time.sleep, asyncio.sleep = sleep, sleep_asynchronously

@@ -1046,6 +1046,8 @@ def test_the_results_of_a_turn_may_be_a_list_of_dictionaries() -> None:
     ((turn),) = with_joined_results(wire, REQUEST, 'for result in message["results"]:')
 
     assert [(each["id"], each["output"]) for each in turn["results"]] == [("a", "A"), ("b", "B")]
+    source = 'for t in turns:\n    if t["role"] == "results":\n        yield from t["results"]'
+    assert [each["role"] for each in with_joined_results(wire, REQUEST, source)] == ["results"]
     assert with_joined_results(wire, REQUEST, 'message["content"]') == wire
 
 
@@ -1517,6 +1519,19 @@ def test_a_whole_answer_does_not_repeat_the_text_that_a_callback_got() -> None:
     events = [*ShapedClient(recognise_shape(ask, "mine"), HERE, "gpt").stream(replace(REQUEST, system=None))]
 
     assert [each.text for each in events if isinstance(each, TextDelta)] == ["Hel", "lo"]
+
+
+def test_an_answer_without_a_text_is_returned_whole_beside_a_callback() -> None:
+    call = {"id": "c1", "name": "look", "args": {}}
+
+    def ask(messages: list[Any], on_text: Callable[[str], None] | None = None) -> dict[str, Any]:
+        return {"role": "assistant", "text": "", "calls": [call], "usage": {"input_tokens": 3, "output_tokens": 4}}
+
+    *_, finish = ShapedClient(recognise_shape(ask, "mine"), HERE, "gpt").stream(replace(REQUEST, system=None))
+
+    assert isinstance(finish, Finish)
+    assert [each.id for each in finish.response.tool_calls] == ["c1"]
+    assert finish.response.usage.input_tokens == 3
 
 
 def test_a_callback_may_be_awaited() -> None:

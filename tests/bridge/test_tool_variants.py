@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +15,10 @@ import pytest
 
 from harness.apis.view import ModelStep, TextView
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive
+from harness.bridge.clients.methods import method_of
 from harness.bridge.clients.sessions import SessionDrive
+from harness.bridge.clients.sources import ClassSource
+from harness.bridge.clients.tool_variants import tool_variants
 from harness.checks.recognition import recognise_here
 from harness.model.errors import Unsupported
 from harness.model.messages import Message, Role, Text, ToolCall, ToolResult
@@ -371,6 +376,36 @@ def test_a_trial_shows_how_a_function_takes_its_tools(load: Load) -> None:
     found = loop_of(load(FUNCTION).run, "openai-chat")
     assert isinstance(found, FunctionDrive)
     assert loop_trials._try(found, "openai-chat").is_right
+
+
+def test_a_schema_of_the_answer_is_no_parameter_for_tools(load: Load) -> None:
+    names = tool_variants_of(
+        load("""
+def run(question, functions=None, schema=None):
+    return Base().run(question) if functions else schema
+""").run
+    )
+
+    assert "functions" in names
+    assert "schema" not in names
+
+
+def tool_variants_of(function: Callable[..., object]) -> set[str]:
+    method = method_of((), function)
+    variants = tool_variants(function, method, ClassSource(function, method.source, method.module, ""), "openai-chat")
+    return {name for each in variants for name in each}
+
+
+def test_third_party_code_does_not_wait_before_it_repeats_a_request() -> None:
+    began = time.monotonic()
+
+    def send(_url: str) -> None:
+        time.sleep(60)
+        asyncio.run(asyncio.sleep(60))
+
+    requests_with_steps(send, "openai-chat", [])
+
+    assert time.monotonic() - began < 30
 
 
 def test_a_class_that_runs_no_tool_keeps_its_first_form(load: Load) -> None:

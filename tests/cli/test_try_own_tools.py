@@ -131,6 +131,66 @@ def test_the_tools_of_a_class_that_declares_its_methods_are_own(harness: Command
     assert "Nothing is wrong" in done.out
 
 
+REGISTERING = """
+
+class Registering(Home):
+    def __init__(self, base_url="https://api.openai.com/v1"):
+        super().__init__(base_url=base_url)
+        self.tools = {}
+        self._add_tool(self.switch, "Switches a lamp.")
+
+    def _add_tool(self, function, description):
+        declared = {"name": function.__name__, "description": description, "parameters": SCHEMA}
+        self.tools[function.__name__] = (function, {"type": "function", "function": declared})
+
+    def switch(self, lamp):
+        return f"{lamp} is on"
+"""
+"""An agent whose constructor fills its tools with its own methods."""
+
+
+def test_the_tools_of_a_class_that_registers_its_methods_are_own(harness: Command, folder: Path) -> None:
+    code = AGENTS.replace('"tools": TOOLS}', '"tools": [each for _, each in self.tools.values()]}')
+    code = code.replace("self.registry.switch(", 'self.tools[call["function"]["name"]][0](')
+    (folder / "home.py").write_text(code + REGISTERING)
+
+    done = harness("try", "home:Registering")
+
+    assert "with tools of its own, called as home:Registering.say(question) and run as a program" in done.out
+    assert "Nothing is wrong" in done.out
+
+
+KEPT = """
+
+def new_chat():
+    return {"messages": [{"role": "system", "content": "You switch the lamps."}]}
+
+
+def say_again(chat, question):
+    home = Home()
+    home.log = chat["messages"]
+    home.complete = lambda: Home.complete(SENT)
+    return home.say(question)
+"""
+
+
+@pytest.mark.parametrize(("sent", "found"), [("home", None), ("cut(home)", "openai-chat-result-orphan, 1 cell")])
+def test_an_object_for_the_conversation_is_given_with_each_question(
+    harness: Command, folder: Path, sent: str, found: str | None
+) -> None:
+    cut = """
+def cut(home):
+    short = Home()
+    short.log = [home.log[0], *home.log[1:][-11:]]
+    return short
+"""
+    (folder / "home.py").write_text(AGENTS + cut + KEPT.replace("SENT", sent))
+
+    done = harness("try", "home:say_again")
+
+    assert (found or "Nothing is wrong") in done.out, done.out + done.err
+
+
 RETURNING = """
 import json
 import os

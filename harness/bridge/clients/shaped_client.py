@@ -106,6 +106,7 @@ class ShapedClient:
         self._sent = 0
         self._keeps_returned = False
         self._returned = list[object]()
+        self._examples: dict[str, object] | None = None
         self._filled: object = None
         self._final: Callable[[], object] | None = None
         values["model"] = prefix_of(shape.whole) + model
@@ -198,7 +199,8 @@ class ShapedClient:
         with failures_of_client, _refused_options(method), self._redirected(), contextlib.ExitStack() as opened:
             answer = self._call(method, self._pass_state(request), **extra)
             answer = self._open_stream(answer, opened, is_stream=True)
-            if not hasattr(answer, "__iter__") or is_complete(answer) or (texts and isinstance(answer, dict)):
+            is_whole = not hasattr(answer, "__iter__") or is_complete(answer)
+            if is_whole or (callback is not None and isinstance(answer, dict)):
                 whole = self._read(self._with_filled(cast("object", answer)), request)
                 yield from events_of(self._mark_unpassed(whole), texts)
                 return
@@ -264,7 +266,9 @@ class ShapedClient:
         arguments |= self._object_to_fill(method) | self._returned_history(method)
         before = len(items_of(arguments.get(str(name))) or ())
         try:
-            given = method.packed_arguments({**method.examples, **self._given, **arguments})
+            is_continued = self._shape.keeps_history and self._examples is not None
+            self._examples = self._examples if is_continued else method.examples
+            given = method.packed_arguments({**(self._examples or {}), **self._given, **arguments})
             described = attribute_of(client, method.path) if method.path else client
             made = call_with(cast("Callable[..., object]", function), given, cast("Callable[..., object]", described))
             answer = self._run(made)
@@ -307,7 +311,7 @@ class ShapedClient:
         """Return the request with its last message only. A new conversation gets a new client."""
         if len(request.messages) == 1:
             self._client = self._reopen()
-            self._sent = 0
+            self._sent, self._examples = 0, None
         if len(request.messages) != self._sent + 1:
             raise Unsupported(RECOGNISED_CLIENT, "a history", "it keeps its own")
         self._sent = len(request.messages) + 1

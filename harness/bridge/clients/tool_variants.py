@@ -59,7 +59,7 @@ _MAX_NAMES = 3
 
 def _candidates(value: Callable[..., object], method: Method, code: ClassSource) -> list[str]:
     """Return the parameters that may take tools: those with a usual name, and required ones of unknown meaning."""
-    others = {*_OTHER_PARAMETERS, *method.example_names, method.prompt}
+    others = {"self", *_OTHER_PARAMETERS, *method.example_names, method.prompt}
     sent, found = names_sent_as_tools(code.source), list[str]()
     own = inspect.signature(value).parameters
     inner = [each for each in sorted(method.names & TOOL_PARAMETERS) if each not in own]  # of a configuration object
@@ -95,7 +95,8 @@ def _is_of_library(hint: object, code: ClassSource) -> bool:
 _GENERAL_MODULES = (*BUILTIN_MODULES, "collections")
 
 
-_OTHER_PARAMETERS = KNOWN_PARAMETERS - {*SYNONYMS["tools"]} | {*SYNONYMS["prompt"], *SYNONYMS["messages"], "self"}
+_NO_TOOLS = ("prompt", "messages", "json_schema")
+_OTHER_PARAMETERS = KNOWN_PARAMETERS - {*SYNONYMS["tools"]} | {name for each in _NO_TOOLS for name in SYNONYMS[each]}
 _CONTAINERS = (tuple, list, dict)
 _PLAIN_HINT = r"(?:(?:\w+\.)?Optional\[)?(?:<class ')?(?:str|int|float|bool)\b.*"
 _TOOL_WORDS = re.compile(
@@ -211,13 +212,19 @@ def _keys_read(source: str) -> Iterator[Mapping[str, str]]:
 
 
 def attribute_variants(kind: type, code: ClassSource, api: str) -> Iterator[ToolArguments]:
-    """Yield the ways to give tools to the objects of a class by a public attribute, which is empty at first."""
+    """Yield the ways to give tools to the objects of a class by a public attribute, which is empty at first. A class
+    whose constructor fills it with its own methods has tools of its own.
+    """
+    if _OWN_METHOD_AS_TOOL.search(source_of(kind.__init__)):
+        return
     for name, hint in _EMPTY_ATTRIBUTE.findall(code.source):
         if name in TOOL_PARAMETERS:
             members = {"__annotations__": {name: hint} if hint else {}, "__module__": kind.__module__}
             own_hint = hints_of(type("Attributes", (), members)).get(name)
             yield from ({name: each} for each in _whole_forms(name, own_hint, code, api))
 
+
+_OWN_METHOD_AS_TOOL = re.compile(r"\bself\.\w*(?:tool|register|add|function)\w*\(\s*self\.\w+\s*[,)]")
 
 _EMPTY_ATTRIBUTE = re.compile(
     r"\bself\.([a-z]\w*)(?::\s*([^=\n]+?))?\s*=\s*(?:\[\]|\{\}|dict\(\)|list\(\))\s*$", re.MULTILINE
