@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from harness.bridge.clients.filled_objects import filled_parameter
 from harness.bridge.clients.forms import ANTHROPIC
@@ -317,6 +318,10 @@ def test_code_in_another_file_of_a_project_may_wrap_the_tools(tmp_path: Path, mo
     assert [wraps_tools(each) for each in methods] == [True, False]
 
 
+class Arguments(BaseModel):
+    city: str
+
+
 def test_a_handler_may_get_a_context_beside_its_arguments() -> None:
     schema: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
     tool = ConversationTool("look", "Looks.", schema, lambda call: ToolResult("", "look", str(call.arguments["city"])))
@@ -324,6 +329,7 @@ def test_a_handler_may_get_a_context_beside_its_arguments() -> None:
 
     assert [handler("customer", {"city": "Rome"}), handler({"city": "Rome"}, {"user": "Ada"})] == ["Rome", "Rome"]
     assert [handler("Rome"), handler(city="Rome")] == ["Rome", "Rome"]
+    assert handler({"db": None}, Arguments(city="Rome")) == "Rome"
 
 
 def test_a_declaration_has_other_keys_once_the_client_reads_one() -> None:

@@ -133,7 +133,7 @@ def with_joined_results(messages: Sequence[Any], request: ChatRequest, source: s
         else:
             others = [{"id": each["tool_call_id"], "response": result_object(each["content"])} for each in results]
             listed = [OwnFields(each, {}, {**each, **other}) for each, other in zip(results, others, strict=True)]
-        found.append({"role": "tool", "results": listed})
+        found.append({"role": compared_role_of_results(source) or "tool", "results": listed})
     return found
 
 
@@ -200,7 +200,9 @@ def compared_role_of_results(source: str) -> str | None:
     return own[0] if len(own) == 1 and "tool" not in words else None
 
 
-_COMPARED_ROLES = re.compile(r"\.role (?:==|!=|in) (\([^()\n]*\)|[\"']\w+[\"'])")
+_COMPARED_ROLES = re.compile(
+    r"(?:\.role|\[[\"']role[\"']\]|\.get\([\"']role[\"']\)) (?:==|!=|in) (\([^()\n]*\)|[\"']\w+[\"'])"
+)
 
 _KEYS_AND_TYPES = re.compile(
     r"[\"']type[\"']:\s*[\"']\w+[\"']|\btype=[\"']\w+[\"']|[\"']\w+[\"']\s*:|(?<!Literal)\[[\"']\w+[\"']\]"

@@ -194,6 +194,8 @@ class RequestArguments:
             if next(foreign, None) is not None:
                 raise Unsupported(RECOGNISED_CLIENT, "a history with calls", "its messages have no place for them")
         code = f"{method.class_source}\n{method.called_source}"
+        if not method.path and compared_role_of_results(method.module) is not None:
+            code = method.module  # the function may call others by variables
         messages = with_joined_results(messages, request, code)
         if reads_answered_calls(source):
             messages = with_answered_calls(messages, request, self._own_calls(request), is_read=True)

@@ -143,14 +143,15 @@ def _result_of_tool(tool: ConversationTool, arguments: Mapping[str, Any]) -> obj
 
 def _function_running(tool: ConversationTool, shape: inspect.Signature | None) -> Callable[..., object]:
     def function(*args: Any, **kwargs: Any) -> object:
+        dumps = [each.model_dump for each in args if callable(getattr(each, "model_dump", None))]
+        if dumps and not kwargs:
+            return _result_of_tool(tool, cast("Mapping[str, Any]", dumps[-1]()))  # a Pydantic model of the arguments
         # a third-party class may give its tools a context beside the arguments, such as the id of a customer
         mappings = [cast("Mapping[str, Any]", each) for each in args if isinstance(each, Mapping)]
         if mappings and not kwargs:
             named = cast("Mapping[str, Any]", tool.parameters.get("properties") or {})
             fitting = (each for each in reversed(mappings) if each.keys() <= named.keys())
             return _result_of_tool(tool, next(fitting, mappings[-1]))
-        if len(args) == 1 and not kwargs and callable(dump := getattr(args[0], "model_dump", None)):
-            return _result_of_tool(tool, cast("Mapping[str, Any]", dump()))  # a Pydantic model of the arguments
         is_by_place = shape is not None and len(args) <= len(shape.parameters) and not kwargs
         found = shape.bind(*args).arguments if shape is not None and is_by_place else kwargs
         return _result_of_tool(tool, found)
