@@ -208,7 +208,11 @@ class ScriptCode:
             made = CallCode("AwaitableResult", [("", value)]) if self.awaits_tools and isinstance(value, str) else value
             results.append(CallCode("ToolFailed", [("", each.text)]) if each.is_error else made)
         name = "async_tool_function" if is_async else "tool_function"
-        return f"{name}(", [("", each) for each in (tool.name, tool.description, tool.parameters, results)], ")"
+        if recorded.has_context and is_async:
+            raise CannotWrite("an asynchronous function with a context")
+        opening, closing = ("with_context(", "))") if recorded.has_context else ("", ")")
+        given = (tool.name, tool.description, tool.parameters, results)
+        return f"{opening}{name}(", [("", each) for each in given], closing
 
     def _tool(self, value: object) -> Parts | None:
         """Return the code for a tool of an agent as a function or an object, or `None` for anything else."""

@@ -135,6 +135,16 @@ def tool_function(name, description, parameters, results):
     return function
 
 
+def with_context(function):
+    def run(_context, *args, **kwargs):
+        return function(*args, **kwargs)
+
+    run.__name__, run.__doc__, run.__annotations__ = function.__name__, function.__doc__, function.__annotations__
+    context = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    run.__signature__ = inspect.Signature([context, *inspect.signature(function).parameters.values()])
+    return run
+
+
 def async_tool_function(*about):
     function = tool_function(*about)
 

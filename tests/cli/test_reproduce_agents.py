@@ -175,6 +175,11 @@ INHERITED = (
     .replace("each.fn for", "each.run for")
 )
 
+CONTEXT = FUNCTIONS.replace(
+    "inspect.signature(function).parameters.values()", "list(inspect.signature(function).parameters.values())[1:]"
+).replace("function(**json", "function(self, **json")
+"""An agent whose functions get a context before their arguments."""
+
 LOST_ID = ('"tool_call_id": call["id"]', '"tool_call_id": call["id"][:9]')
 NO_SYSTEM = (
     '"messages": history}',
@@ -199,11 +204,12 @@ SESSION_ID = ('"tool_call_id": call_id', '"tool_call_id": call_id[:9]')
         (TYPED_ASYNC, NOT_RUN, "call-parallel-same-tool", "sent: [('get_weather', {"),
         (SESSION, SESSION_ID, "call-single", "sent: "),
         (INHERITED, LOST_ID, "call-single", "sent: "),
+        (CONTEXT, NOT_RUN, "call-parallel-same-tool", "sent: [('get_weather', {"),
     ],
     ids=[
         *("functions id", "functions system", "register run", "register system", "decorator id", "objects run"),
         *("function run", "function id", "async id", "typed async run", "session id"),
-        "inherited id",
+        *("inherited id", "context run"),
     ],
 )
 def test_the_script_of_an_agent_fails_with_the_fault_and_passes_without_it(  # noqa: PLR0917 - a case

@@ -47,7 +47,7 @@ from harness.bridge.clients.names import EXECUTORS, SYNONYMS, TOOL_PARAMETERS, f
 from harness.bridge.clients.own_tools import PackageCode, own_registrar, own_tool_argument
 from harness.bridge.clients.sources import ClassSource, runs_tools, source_of
 from harness.bridge.clients.tool_arguments import ToolArgument, tool_arguments
-from harness.bridge.clients.tool_functions import with_strict_schemas, with_values
+from harness.bridge.clients.tool_functions import adapted_tools, with_strict_schemas
 from harness.bridge.clients.tool_registration import Registrar, registrar_by, registrar_of
 from harness.bridge.clients.tool_variants import attribute_variants, tool_variants
 from harness.bridge.clients.turns import (
@@ -324,7 +324,7 @@ class AgentDrive:
     def __call__(self, endpoint: Endpoint, model: str, conversation: Conversation) -> list[ChatResponse | None]:
         """Run a conversation. Return what the application gets for each turn."""
         check_texts(conversation)
-        tools = with_values(with_strict_schemas(conversation.tools, self.prompt.with_imports), self.prompt.module)
+        tools = adapted_tools(with_strict_schemas(conversation.tools, self.prompt.with_imports), self.prompt.module)
         constructor_tools = {name: make(tools, self.api) for name, make in self.constructor_tools.items()}
         client, per_call, system = self._client(endpoint, model, conversation, constructor_tools)
         examples = self.prompt.examples
@@ -484,7 +484,7 @@ class FunctionDrive:
         for each in self.registries:
             cast("dict[str, object] | list[object]", self.members[each]).clear()
         tools = with_strict_schemas(conversation.tools, self.prompt.with_imports)
-        tools = with_values(tools, self.prompt.module) if self.prompt_tools else tools
+        tools = adapted_tools(tools, self.prompt.module) if self.prompt_tools else tools
         for tool in tools:
             if self.registrar is not None:
                 self.registrar(SimpleNamespace(**self.members), tool, self.api)

@@ -45,18 +45,25 @@ def make_handler(tool: ConversationTool, hint: str = "") -> Callable[..., object
         return _with_name(_function_running(tool, None), tool, hint)
 
 
-class _ValueTool(ConversationTool):
-    """A tool whose function returns JSON values, not their text."""
+@dataclass(frozen=True, slots=True)
+class _AdaptedTool(ConversationTool):
+    """A tool whose function fits third-party code. With `gives_values`, it returns JSON values and not their text. With
+    `has_context`, its first parameter takes a context of the application, such as its dependencies.
+    """
 
-    __slots__ = ()
+    gives_values: bool = False
+    has_context: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTool:
-    """The tool that a function runs, for `harness reproduce`. With `gives_values`, the function returns JSON values."""
+    """The tool that a function runs, for `harness reproduce`. With `gives_values`, the function returns JSON values.
+    With `has_context`, it has a first parameter that it ignores.
+    """
 
     tool: ConversationTool
     gives_values: bool
+    has_context: bool = False
 
 
 def with_strict_schemas(tools: ToolSequence, source: str) -> ToolSequence:
@@ -110,18 +117,28 @@ def _closed_schema(schema: Mapping[str, Any], tool: str) -> dict[str, Any]:
     return made
 
 
-def with_values(tools: ToolSequence, module: str) -> ToolSequence:
-    """Return tools whose functions return JSON values, if the source of a module handles such values.
+def adapted_tools(tools: ToolSequence, module: str) -> ToolSequence:
+    """Return tools whose functions fit the source of a module.
 
-    It either converts them to text, or puts them into an object for the result, as Gemini takes it. Code that awaits
-    every result gets texts, which can be awaited.
+    They return JSON values if the module handles such values: it either converts them to text, or puts them into an
+    object for the result, as Gemini takes it. Code that awaits every result gets texts, which can be awaited. They have
+    a context as first parameter if the module leaves the first parameter out of their schemas.
     """
     awaits_all = "await " in module and not re.search("isawaitable|iscoroutine", module)
     takes_text = re.search(r"Callable\[[^=\n]*, (Awaitable\[)?str\]", module) is not None
-    if awaits_all or takes_text or not (_SENDS_VALUES.search(module) or _CONVERTS_VALUES.search(module)):
+    gives_values = _SENDS_VALUES.search(module) is not None or _CONVERTS_VALUES.search(module) is not None
+    gives_values = gives_values and not awaits_all and not takes_text
+    has_context = _LEAVES_OUT_FIRST.search(module) is not None
+    if not gives_values and not has_context:
         return tools
-    return [_ValueTool(each.name, each.description, each.parameters, each.run) for each in tools]
+    return [
+        _AdaptedTool(each.name, each.description, each.parameters, each.run, gives_values, has_context)
+        for each in tools
+    ]
 
+
+_LEAVES_OUT_FIRST = re.compile(r"\b(?:list|tuple)\([\w.()]*\bparameters(?:\.\w+\(\))?\)\[1:\]")
+"""Code that skips the first parameter of a signature."""
 
 _CONVERTS_VALUES = re.compile(
     r"isinstance\((\w+), str\) else (?:json\.)?dumps\(\1\b|not isinstance\((\w+), str\):\s+\2 = (?:json\.)?dumps\(\2\b"
@@ -135,14 +152,17 @@ _SENDS_VALUES = re.compile(
 
 
 def _result_of_tool(tool: ConversationTool, arguments: Mapping[str, Any]) -> object:
-    if not isinstance(tool, _ValueTool):
+    if not isinstance(tool, _AdaptedTool) or not tool.gives_values:
         return AwaitableText(tool.text(arguments))
     content = tool.call(arguments)
     return ToolResult("", tool.name, content).text if isinstance(content, tuple) else content
 
 
 def _function_running(tool: ConversationTool, shape: inspect.Signature | None) -> Callable[..., object]:
+    has_context = isinstance(tool, _AdaptedTool) and tool.has_context
+
     def function(*args: Any, **kwargs: Any) -> object:
+        args = args[1:] if has_context else args
         dumps = [each.model_dump for each in args if callable(getattr(each, "model_dump", None))]
         if dumps and not kwargs:
             return _result_of_tool(tool, cast("Mapping[str, Any]", dumps[-1]()))  # a Pydantic model of the arguments
@@ -164,7 +184,8 @@ def _with_name(function: Callable[..., object], tool: ConversationTool, hint: st
         return function(*args, **kwargs)
 
     made: Any = run if re.search("Awaitable|Coroutine", hint) else function
-    made.recorded_tool = RecordedTool(tool, isinstance(tool, _ValueTool))
+    flags = (tool.gives_values, tool.has_context) if isinstance(tool, _AdaptedTool) else (False, False)
+    made.recorded_tool = RecordedTool(tool, *flags)
     made.__name__ = made.__qualname__ = tool.name
     made.__doc__ = tool.description
     return made
@@ -203,6 +224,9 @@ def make_function(tool: ConversationTool, hint: str = "") -> Callable[..., objec
     made: Any = _with_name(_function_running(tool, shape), tool, hint)
     made.__annotations__ = types
     made.__signature__ = shape
+    if isinstance(tool, _AdaptedTool) and tool.has_context:
+        context = inspect.Parameter("context", kind)
+        made.__signature__ = inspect.Signature([context, *shape.parameters.values()])
     return made
 
 
