@@ -194,6 +194,22 @@ def program_variables(command: str, base_url: str, known: Mapping[str, str]) -> 
     return found
 
 
+_GIVEN_KEY = re.compile(
+    r"""(\b[A-Z][A-Z0-9_]*=|--[\w-]*(?:key|token|secret|password)[=\s]+)("[^"]*"|'[^']*'|[^\s;&|]+)"""
+)
+"""A variable or an option of a shell command, with its value."""
+
+
+def without_keys(command: str) -> str:
+    """Return a shell command with a placeholder for each key that it sets: the reference server needs none."""
+
+    def shown(found: re.Match[str]) -> str:
+        is_key = found[1].startswith("--") or is_secret_variable(found[1].removesuffix("="))
+        return f"{found[1]}{NO_KEY}" if is_key else found[0]
+
+    return _GIVEN_KEY.sub(shown, command)
+
+
 def variables_read(source: str, names: Iterable[str]) -> list[str]:
     """Return those of the environment variables that a source mentions, or all if the source is unknown."""
     return [each for each in names if not source or re.search(rf"\b{each}\b", source)]

@@ -24,6 +24,7 @@ from harness.checks.programs import (
     program_variables,
     used_another_server,
     variable_question,
+    without_keys,
 )
 from harness.cli.main import STARTED, print_error
 from harness.cli.outputs import outputs, private_run_file
@@ -197,8 +198,10 @@ def _try_again(trial: _Trial, first: ProgramRun, other_providers: Iterable[tuple
     typer.echo(f"Otherwise: {_OTHERWISE_CODE if trial.subject else _OTHERWISE_PROGRAM}")
     if other_apis:
         typer.echo(f"The first conversation was also run with {' and '.join(other_apis)}.")
-    file = private_run_file()
-    result = replace(result, invocation=replace(result.invocation, show=("harness", "reproduce", "--from", file)))
+    file, invocation = private_run_file(), result.invocation
+    started = {name: replace(each, command=without_keys(each.command)) for name, each in invocation.programs.items()}
+    shows = ("harness", "reproduce", "--from", file)
+    result = replace(result, invocation=replace(invocation, programs=started, show=shows))
     for output in outputs(["worst", f"json:{file}"]):
         output.write(result, Presentation())
     if not trial.subject and not is_redirected:

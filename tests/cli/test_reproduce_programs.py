@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.checks.programs import without_keys
 from tests.cli.conftest import Command
 from tests.cli.test_reproduce import apart, code_of, run, run_apart
 
@@ -182,6 +183,18 @@ def test_a_script_calls_code_with_tools_of_its_own(harness: Command, folder: Pat
     for each in files:
         mended = run_apart(folder, each)  # it redirects the requests of the whole process
         assert mended.returncode == 0, mended.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "kept"),
+    [
+        ("OPENAI_API_KEY=sk-123 MODE=fast node a.mjs", "OPENAI_API_KEY=not-a-key MODE=fast node a.mjs"),
+        ("MY_TOKEN='a b' python a.py --api-key sk-1; ls", "MY_TOKEN=not-a-key python a.py --api-key not-a-key; ls"),
+        ("python a.py --max-tokens 12 key", "python a.py --max-tokens 12 key"),
+    ],
+)
+def test_the_keys_in_a_command_are_not_kept(command: str, kept: str) -> None:
+    assert without_keys(command) == kept
 
 
 def test_a_conversation_without_a_finding_is_not_reproduced(harness: Command, folder: Path) -> None:
