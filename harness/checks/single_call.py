@@ -16,7 +16,7 @@ from harness.bridge.clients.answer_fields import text_of_fields
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.truncation import may_report_filter, may_report_truncation
 from harness.bridge.clients.turns import jsonable_or_text
-from harness.bridge.clients.user_answers import decline_questions
+from harness.bridge.clients.user_answers import declined_questions
 from harness.checks.programs import (
     DESCRIBE,
     EXAMPLE_FORMAT,
@@ -74,12 +74,12 @@ def call_with_texts(
     if isinstance(client, ShapedClient):
         client.reuse_for_prompts()
     response_format = EXAMPLE_FORMAT if Capability.JSON_SCHEMA in adapter.capabilities else None
-    decline_questions()
     messages: list[Message] = []
     for text in texts or [EXAMPLE_INPUT]:
         messages.append(Message(Role.USER, (Text(text),)))
         try:
-            answer = client.chat(ChatRequest(model, tuple(messages), response_format=response_format))
+            with declined_questions():
+                answer = client.chat(ChatRequest(model, tuple(messages), response_format=response_format))
         except MalformedResponse:  # it need not be an answer of a model
             if not calls or _returned_by(calls[-1]) is None:
                 raise

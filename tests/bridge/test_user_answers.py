@@ -13,7 +13,7 @@ import pytest
 
 from harness.bridge.clients.agents import AgentDrive, FunctionDrive, recognise_agent
 from harness.bridge.clients.methods import method_of
-from harness.bridge.clients.user_answers import approve, callback_arguments, decline_questions, observe_asynchronously
+from harness.bridge.clients.user_answers import approve, callback_arguments, declined_questions, observe_asynchronously
 from harness.checks.script_code import ScriptCode
 from harness.model.messages import Message, Role, Text, ToolResult
 from harness.model.protocols import Conversation, ConversationTool, Endpoint
@@ -109,12 +109,13 @@ def test_a_function_may_take_the_decision(load: Load) -> None:
     assert module.SEEN == ["yes"]
 
 
-def test_tools_of_the_user_do_not_run_without_consent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", sys.stdin)
+def test_tools_of_the_user_do_not_run_without_consent() -> None:
+    before = sys.stdin
 
-    decline_questions()
+    with declined_questions():
+        assert [input(), input()] == ["n", "n"]
 
-    assert [input(), input()] == ["n", "n"]
+    assert sys.stdin is before
 
 
 def test_a_script_approves_the_calls_too() -> None:

@@ -17,16 +17,24 @@ from harness.bridge.clients.methods import Method
 @contextmanager
 def confirmed_questions() -> Generator[None]:
     """Answer all questions on the terminal with `y`. The tools that an agent gets from harness may run."""
-    before, sys.stdin = sys.stdin, io.StringIO("y\n" * _MAX_QUESTIONS)
+    with _answers("y"):
+        yield
+
+
+@contextmanager
+def declined_questions() -> Generator[None]:
+    """Answer all questions on the terminal with `n`. Tools of the user need not be harmless."""
+    with _answers("n"):
+        yield
+
+
+@contextmanager
+def _answers(word: str) -> Generator[None]:
+    before, sys.stdin = sys.stdin, io.StringIO(f"{word}\n" * _MAX_QUESTIONS)
     try:
         yield
     finally:
         sys.stdin = before
-
-
-def decline_questions() -> None:
-    """Answer all questions on the terminal with `n` from now on. Tools of the user need not be harmless."""
-    sys.stdin = io.StringIO("n\n" * _MAX_QUESTIONS)
 
 
 _MAX_QUESTIONS = 1000
