@@ -217,6 +217,7 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
         for name, value in requested_settings(req.chat.request).items():
             sent = req.view.settings.get(name)
             is_kept = value is None or name in lacking or (sent is not None and equal(sent.value, value))
+            is_kept = is_kept or (name == "max_tokens" and sent is not None and _adds_budget(req, sent.value))
             if not is_kept and not (sent is None and name in _SAMPLING and _excludes_sampling(evidence, req)):
                 message = f"{name} was changed or left out"
                 yield req.parsed.violation(
@@ -228,6 +229,14 @@ def _settings(evidence: Evidence) -> Iterator[RuleViolation]:
             yield from thinking_violations(
                 req, wanted.effort if is_given else None, wanted.budget_tokens if is_given else None
             )
+
+
+def _adds_budget(req: ChatExchange, sent: JSON) -> bool:
+    """Return whether a client sends the budget for reasoning on top of the caller's limit, so that the limit is that of
+    the answer. The API's limit includes the reasoning (anthropic-thinking-budget).
+    """
+    thinking, limit = req.chat.request.thinking, req.chat.request.max_tokens
+    return thinking is not None and sent == (limit or 0) + (thinking.budget_tokens or 0)
 
 
 _SAMPLING = ("temperature", "top_p")

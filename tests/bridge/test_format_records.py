@@ -72,6 +72,31 @@ class Client:
         return "Yes."
 
 
+class Turn(BaseModel):
+    role: str
+    content: str
+
+
+class Thinking:
+    def __init__(self, base_url: str, thinking_budget: int = 0) -> None:
+        self.thinking_budget = thinking_budget
+
+    def chat(self, messages: list[Turn]) -> str:
+        SEEN.append(self.thinking_budget)
+        return "Yes."
+
+
+def test_an_amount_of_reasoning_may_be_a_number_beside_messages_of_own_classes() -> None:
+    shape = recognise_shape(Thinking, "mine")
+    with closing(ShapedClient(shape, HERE, "m", "anthropic")) as client:
+        client.chat(replace(REQUEST, thinking=ThinkingSettings(budget_tokens=2000)))
+        client.chat(REQUEST)
+
+    assert Capability.THINKING in shape.capabilities_for("anthropic")
+    assert Capability.THINKING not in shape.capabilities_for("openai-responses")
+    assert [SEEN.pop(), SEEN.pop()] == [0, 2000]
+
+
 class Asking(Client):
     def __init__(self, base_url: str) -> None:
         super().__init__(base_url)

@@ -283,6 +283,15 @@ FORMS = (
         replayed={"recorded-request"},
     ),
     Form(
+        "budget-on-top-of-the-limit",
+        "thinking-budget",
+        ("gemini-2.5",),
+        asks(lambda request: replace(request, max_tokens=(request.max_tokens or 0) + 2000)),
+        asks(lambda request: replace(request, max_tokens=(request.max_tokens or 0) + 1000)),
+        "setting-lost",
+        replayed={"recorded-request"},
+    ),
+    Form(
         "provider-tool-of-another-version",
         "history-opaque-parts",
         ("anthropic", "openai-responses", *GEMINI),

@@ -16,7 +16,7 @@ from harness.bridge.clients.names import ERROR_FLAG, SYNONYMS, SYSTEM_MESSAGE, T
 from harness.bridge.clients.values import snake_case, without_keys
 from harness.bridge.openai_messages import Memory, completion_request
 from harness.model.errors import RECOGNISED_CLIENT, MissingDependency, Unsupported
-from harness.model.messages import ChatRequest, Role, Text
+from harness.model.messages import ChatRequest, Role, Text, ThinkingSettings
 from harness.platform.environment import importing_sdk
 
 
@@ -51,10 +51,7 @@ def _openai_arguments(request: ChatRequest, memory: Memory, _model: str, names: 
     made = completion_request(replace(request, system=None) if system else request, memory, failed=failed)
     if system and request.system:
         made["system"] = request.system
-    if request.thinking is not None:
-        if request.thinking.effort is None:
-            raise Unsupported(RECOGNISED_CLIENT, "this amount of reasoning", "it takes an effort")
-        made["effort"] = request.thinking.effort
+    made |= _reasoning(request.thinking, names) if request.thinking is not None else {}
     wanted = made.get("response_format")
     if wanted is None or "response_format" in names:
         return made
@@ -64,6 +61,19 @@ def _openai_arguments(request: ChatRequest, memory: Memory, _model: str, names: 
     if schema is not None and first_known(SYNONYMS["json_schema"], names):
         return {**without_keys(made, "response_format"), "json_schema": schema}
     return made
+
+
+def _reasoning(thinking: ThinkingSettings, names: frozenset[str]) -> dict[str, Any]:
+    """Return the argument for an amount of reasoning: a word, or an object of Anthropic's API.
+
+    Raises:
+        Unsupported: the method takes only the other kind of amount.
+    """
+    if thinking.effort is not None and first_known(SYNONYMS["effort"], names):
+        return {"effort": thinking.effort}
+    if thinking.budget_tokens is not None and first_known(SYNONYMS["thinking"], names):
+        return {"thinking": {"type": "enabled", "budget_tokens": thinking.budget_tokens}}
+    raise Unsupported(RECOGNISED_CLIENT, "this amount of reasoning", "it has no such argument")
 
 
 def _anthropic_arguments(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:

@@ -108,8 +108,11 @@ class ClientShape:
         return replace(self, whole=self.whole.without_open_parameters(api), streamed=streamed)
 
     def capabilities_for(self, api: str) -> frozenset[Capability]:
-        """Return the capabilities for an API. Only that of OpenAI's responses reasons whenever it gets an effort."""
-        reasons = api == RESPONSES.name and self.form is OPENAI and self.takes("effort")
+        """Return the capabilities for an API. Only that of OpenAI's responses reasons whenever it gets an effort, and
+        Anthropic's gets a number of tokens.
+        """
+        argument = {RESPONSES.name: "effort", ANTHROPIC.name: "thinking"}.get(api)
+        reasons = self.form is OPENAI and argument is not None and self.takes(argument)
         return self.capabilities | ({Capability.THINKING} if reasons else set[Capability]())
 
     @property
@@ -248,7 +251,7 @@ class ClientShape:
     def setting_attribute(self, argument: str) -> str | None:
         """Return the client's attribute for a setting that its method has no parameter for, or `None`."""
         if self.whole.parameter(argument, self.form) is not None or (
-            argument == "thinking" and self.form is not ANTHROPIC
+            argument == "thinking" and self.form not in (ANTHROPIC, OPENAI)
         ):
             return None
         return first_known(SYNONYMS.get(argument, (argument,)), frozenset(self.default_settings))
