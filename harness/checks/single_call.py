@@ -60,9 +60,7 @@ def call_once(spec: str, model: str) -> None:
     _print_result(calls[-1], last.text)
 
 
-def call_with_texts(
-    spec: str, model: str, origin: str, texts: Sequence[str], calls: Sequence[LoggedCall] = ()
-) -> Message:
+def call_with_texts(spec: str, model: str, origin: str, texts: Sequence[str], calls: Sequence[LoggedCall]) -> Message:
     """Call a recognised client with each text, or once with `EXAMPLE_INPUT`, and return its last answer. `origin` is
     its base URL without the API's path.
 

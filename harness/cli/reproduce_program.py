@@ -28,7 +28,7 @@ from harness.checks.single_call import called_object
 from harness.cli.execution import environment
 from harness.cli.logged_run import log_single_call
 from harness.cli.program_runs import ProgramRun, questions_for, run_started
-from harness.cli.script_packages import redirects_in_program, redirects_of, versions_of
+from harness.cli.script_packages import redirects_of, versions_of
 from harness.cli.script_runs import ShownScript, first_shown, write_reproduction
 from harness.cli.serve import sdk_variables, variables_for
 from harness.model.errors import UsageError
@@ -46,7 +46,7 @@ def reproduce_program(run: RunResult, conversation: str, rules: Sequence[str], f
     set, the script contains the module of the code.
     """
     cell = next(each for each in run.cells if each.scenario == conversation)
-    saved = next(iter(worst_findings(cell.findings, rules or None)), None)
+    saved = next(iter(worst_findings(cell.findings, rules)), None)
     if saved is None:
         raise UsageError(f"{conversation}: this conversation has no error and no warning{_of(rules)}.")
     start = run.invocation.programs[conversation]
@@ -119,7 +119,7 @@ def _of_program(
         fact=provider_fact(finding, cell.api, exchanges),
         remedy=what_to_do(finding),
         today=dt.date.today().isoformat(),  # noqa: DTZ011 - the user's day
-        redirects=redirects_in_program(agent) if run.router.has_redirected else [],
+        redirects=redirects_of(agent, is_program=True) if run.router.has_redirected else [],
         program=ScriptProgram(start.command, lines, _variables(start.command, cell.api)),
     )
 
@@ -186,11 +186,11 @@ def _at_once(exchange: Exchange) -> Exchange:
 def _claims(made: Reproduction, run: ProgramRun) -> Iterator[ScriptClaim]:
     """Yield what a script may check, the best first."""
     finding = made.finding
-    if finding.rule in ("loop-retry", "request-repeated"):
+    if finding.rule == "loop-retry":
         yield ScriptClaim("once")
     elif finding.rule == "script-unplayed":
         yield ScriptClaim("requests", len(made.parsed_exchanges))
-    elif is_about_request(finding) and not finding.of_response:
+    elif is_about_request(finding):
         yield from made.claims()
     elif finding.rule == "loop-answer":
         yield from (ScriptClaim("shown", each.strip()) for each in DIVIDED_ANSWER)

@@ -69,28 +69,15 @@ def versions_of(
     return known | {"Python": sys.version.split()[0]}
 
 
-def redirects_of(agent: str) -> list[str]:
-    """Return the HTTP libraries that a client with a fixed base URL may use, the most probable first."""
-    loaded = [each for each in ("httpx2", "httpx", "aiohttp", "urllib3", "http.client") if each in sys.modules]
+def redirects_of(agent: str, *, is_program: bool = False) -> list[str]:
+    """Return the HTTP libraries that a client with a fixed base URL may use, the most probable first. A program may use
+    any of them, and a client one that is loaded.
+    """
+    every = ("httpx2", "httpx", "aiohttp", "urllib3", "http.client")
+    loaded = [each for each in every if is_program or each in sys.modules]
     agents = {"urllib/": ["http.client"], "requests/": ["urllib3"], "/Python": loaded[:2]}  # `/Python`: SDKs
     found = next((names for text, names in agents.items() if text in agent), None)
     named = [each for each in loaded if f"{each}/" in agent]
     if found is not None or named not in ([], ["httpx2"]):  # a request without an agent gets that of httpx2 here
         return found or named
     return [*dict.fromkeys([*named, "http.client", *loaded])]
-
-
-def redirects_in_program(agent: str) -> list[str]:
-    """Return the HTTP libraries that a Python program with a fixed base URL may use, the most probable first."""
-    found = next((name for text, name in _LIBRARIES.items() if text in agent), None)
-    return [found] if found is not None else ["httpx", "httpx2", "aiohttp", "http.client", "urllib3"]
-
-
-_LIBRARIES = {
-    "python-httpx2/": "httpx2",
-    "python-httpx/": "httpx",
-    "aiohttp/": "aiohttp",
-    "python-requests/": "urllib3",
-    "urllib/": "http.client",
-}
-"""Part of a user agent → the HTTP library that sends it."""

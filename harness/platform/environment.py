@@ -83,14 +83,15 @@ def hidden_variables() -> Generator[None, None, None]:
 
 @contextmanager
 def added_variables(values: Mapping[str, str]) -> Generator[None, None, None]:
-    """Set environment variables, and restore the environment afterwards."""
-    before = {**os.environ}
+    """Set environment variables, and restore them afterwards."""
+    before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
         yield
     finally:
-        os.environ.clear()
-        os.environ.update(before)
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            os.environ.update({} if value is None else {name: value})
 
 
 def is_hidden(name: str) -> bool:

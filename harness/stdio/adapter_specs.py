@@ -34,6 +34,7 @@ from harness.bridge.clients.shape_recognition import load_client
 from harness.bridge.clients.shaped_client import adapter_for
 from harness.model.errors import PluginError, UnknownName
 from harness.model.protocols import Adapter, Loop
+from harness.platform.environment import added_variables
 from harness.platform.exceptions import shorten
 from harness.plugins import ADAPTERS
 from harness.stdio import agent_program
@@ -182,14 +183,10 @@ def _loop_with_final_call(value: object, api: str) -> tuple[ToolLoop | SessionDr
     """
     from harness.stdio.loop_trials import final_call_of, loop_of  # noqa: PLC0415 - imports a server
 
-    added = client_environment().keys() - os.environ.keys()
-    _set_client_environment()
-    try:
+    lacking = {name: each for name, each in client_environment().items() if name not in os.environ}
+    with added_variables(lacking):
         loop = loop_of(value, api)
         return loop, None if loop is None else final_call_of(loop, api)
-    finally:
-        for name in added:
-            os.environ.pop(name, None)
 
 
 def _check_drive(value: Callable[..., object], what: str) -> None:

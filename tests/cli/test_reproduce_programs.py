@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -148,26 +149,13 @@ for (;;) {
 }
 """
 
-AGENT = (
-    PROGRAM.partition("log = [")[0]
-    + """
+LOOP = PROGRAM.partition("log = [")[2].partition("print(message")[0].replace("sys.exit(", "raise RuntimeError(")
+AGENT = f"""{PROGRAM.partition("log = [")[0]}
 class Home:
     def say(self, question):
-        log = [{"role": "system", "content": "You switch lamps."}, {"role": "user", "content": question}]
-        while True:
-            choice = ask(log)
-            message = choice["message"]
-            log.append(message)
-            if not message.get("tool_calls"):
-                break
-            for call in message["tool_calls"]:
-                content = json.loads(call["function"]["arguments"])["lamp"] + " is on"
-                log.append({"role": "tool", "tool_call_id": call["id"], "content": content})
-        if choice["finish_reason"] == "length":
-            raise RuntimeError("the answer was cut off")
+{indent(f"log = [{LOOP}", " " * 8)}
         return message["content"]
 """
-)
 
 
 def test_a_script_calls_code_with_tools_of_its_own(harness: Command, folder: Path) -> None:

@@ -91,46 +91,6 @@ class Declaring(Home):
 """
 """An agent whose tools are the methods of a class that declares them."""
 
-EAGER = AGENTS.replace(
-    """        if choice["finish_reason"] not in self.ends:
-            raise RuntimeError("the answer is not complete")
-""",
-    "",
-)
-CUT = "the model's answer was cut off by max_tokens, but the call returned it like a complete one"
-
-
-@pytest.mark.parametrize(
-    ("name", "code", "found"),
-    [
-        ("Home", AGENTS, None),
-        ("Yielding", AGENTS, None),
-        ("Yielding", EAGER, CUT),
-        ("Stripping", AGENTS, "the answer that the call returned lost spaces of the model's answer"),
-    ],
-)
-def test_tools_are_own_although_a_parameter_may_take_some(
-    harness: Command, folder: Path, name: str, code: str, found: str | None
-) -> None:
-    (folder / "home.py").write_text(code)
-
-    done = harness("try", f"home:{name}")
-
-    assert f"with tools of its own, called as home:{name}.say(question) and run as a program" in done.out, done.err
-    assert (found or "Nothing is wrong") in " ".join(done.out.split()), done.out
-
-
-def test_the_tools_of_a_class_that_declares_its_methods_are_own(harness: Command, folder: Path) -> None:
-    code = AGENTS.replace('"tools": TOOLS}', '"tools": self.tools.declarations()}')
-    code = code.replace("self.registry.switch(**", 'self.tools.run(call["function"]["name"], ')
-    (folder / "home.py").write_text(code + DECLARING)
-
-    done = harness("try", "home:Declaring")
-
-    assert "with tools of its own, called as home:Declaring.say(question) and run as a program" in done.out
-    assert "Nothing is wrong" in done.out
-
-
 REGISTERING = """
 
 class Registering(Home):
@@ -148,16 +108,39 @@ class Registering(Home):
 """
 """An agent whose constructor fills its tools with its own methods."""
 
+EAGER = AGENTS.replace(
+    """        if choice["finish_reason"] not in self.ends:
+            raise RuntimeError("the answer is not complete")
+""",
+    "",
+)
+DECLARED = AGENTS.replace('"tools": TOOLS}', '"tools": self.tools.declarations()}') + DECLARING
+DECLARED = DECLARED.replace("self.registry.switch(**", 'self.tools.run(call["function"]["name"], ')
+REGISTERED = AGENTS.replace('"tools": TOOLS}', '"tools": [each for _, each in self.tools.values()]}') + REGISTERING
+REGISTERED = REGISTERED.replace("self.registry.switch(", 'self.tools[call["function"]["name"]][0](')
+CUT = "the model's answer was cut off by max_tokens, but the call returned it like a complete one"
 
-def test_the_tools_of_a_class_that_registers_its_methods_are_own(harness: Command, folder: Path) -> None:
-    code = AGENTS.replace('"tools": TOOLS}', '"tools": [each for _, each in self.tools.values()]}')
-    code = code.replace("self.registry.switch(", 'self.tools[call["function"]["name"]][0](')
-    (folder / "home.py").write_text(code + REGISTERING)
 
-    done = harness("try", "home:Registering")
+@pytest.mark.parametrize(
+    ("name", "code", "found"),
+    [
+        ("Home", AGENTS, None),
+        ("Yielding", AGENTS, None),
+        ("Yielding", EAGER, CUT),
+        ("Declaring", DECLARED, None),
+        ("Registering", REGISTERED, None),
+        ("Stripping", AGENTS, "the answer that the call returned lost spaces of the model's answer"),
+    ],
+)
+def test_tools_are_own_although_a_parameter_may_take_some(
+    harness: Command, folder: Path, name: str, code: str, found: str | None
+) -> None:
+    (folder / "home.py").write_text(code)
 
-    assert "with tools of its own, called as home:Registering.say(question) and run as a program" in done.out
-    assert "Nothing is wrong" in done.out
+    done = harness("try", f"home:{name}")
+
+    assert f"with tools of its own, called as home:{name}.say(question) and run as a program" in done.out, done.err
+    assert (found or "Nothing is wrong") in " ".join(done.out.split()), done.out
 
 
 KEPT = """

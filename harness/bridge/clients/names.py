@@ -92,6 +92,12 @@ KNOWN_PARAMETERS = frozenset(
 )
 """Known names of parameters that do not hold messages."""
 
+NO_TOOL_PARAMETERS = KNOWN_PARAMETERS - {*SYNONYMS["tools"]} | {
+    "self",
+    *(name for key in ("prompt", "messages", "json_schema") for name in SYNONYMS[key]),
+}
+"""Names of parameters that do not hold tools."""
+
 NAMING_PARAMETERS = frozenset(
     [
         *("room", "uid", "sender_id", "account_id", "tenant_id", "guild_id", "topic_id", "customer", "tenant"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from harness.bridge.clients.annotations import own_classes_in
 from harness.bridge.clients.declared_parts import parts_by_name
 from harness.bridge.clients.methods import Method, public_methods
-from harness.bridge.clients.names import KNOWN_PARAMETERS, METHODS, SYNONYMS
+from harness.bridge.clients.names import METHODS, NO_TOOL_PARAMETERS
 from harness.bridge.clients.signature_reading import attributes_read, creates_instances, reads_signatures
 from harness.bridge.clients.sources import (
     ClassSource,
@@ -85,7 +85,6 @@ def _members(kind: type) -> set[str]:
     return fields | {*re.findall(r"self\.(\w+)(?::[^=\n]+)?\s*=[^=]", source_of_class(kind))} - {*dir(object)}
 
 
-_OTHER_PARAMETERS = KNOWN_PARAMETERS - {*SYNONYMS["tools"]} | {*SYNONYMS["prompt"], *SYNONYMS["messages"], "self"}
 _CONTAINERS = (tuple, list, dict, set, frozenset)
 
 
@@ -96,7 +95,7 @@ def own_tool_argument(
     argument; `{}` if there is none.
     """
     for name, each in inspect.signature(value).parameters.items():
-        is_open = each.kind is each.VAR_KEYWORD or name in _OTHER_PARAMETERS or name == method.prompt
+        is_open = each.kind is each.VAR_KEYWORD or name in NO_TOOL_PARAMETERS or name == method.prompt
         is_empty = each.default is each.empty or each.default is None or isinstance(each.default, _CONTAINERS)
         if is_open or not is_empty or re.fullmatch(_PLAIN_HINT, str(each.annotation)):
             continue

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias, cast
 from harness.bridge.clients.annotations import BUILTIN_MODULES, hints_of, members_of, own_classes_in
 from harness.bridge.clients.forms import GEMINI, OPENAI
 from harness.bridge.clients.methods import Method, public_methods
-from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, KNOWN_PARAMETERS, SYNONYMS, TOOL_PARAMETERS
+from harness.bridge.clients.names import EXECUTORS, FUNCTION_MAPS, NO_TOOL_PARAMETERS, TOOL_PARAMETERS
 from harness.bridge.clients.sent_tools import names_sent_as_tools
 from harness.bridge.clients.sources import ClassSource, classes_with_imports, source_of
 from harness.bridge.clients.tool_arguments import (
@@ -59,7 +59,7 @@ _MAX_NAMES = 3
 
 def _candidates(value: Callable[..., object], method: Method, code: ClassSource) -> list[str]:
     """Return the parameters that may take tools: those with a usual name, and required ones of unknown meaning."""
-    others = {"self", *_OTHER_PARAMETERS, *method.example_names, method.prompt}
+    others = {*NO_TOOL_PARAMETERS, *method.example_names, method.prompt}
     sent, found = names_sent_as_tools(code.source), list[str]()
     own = inspect.signature(value).parameters
     inner = [each for each in sorted(method.names & TOOL_PARAMETERS) if each not in own]  # of a configuration object
@@ -95,8 +95,6 @@ def _is_of_library(hint: object, code: ClassSource) -> bool:
 _GENERAL_MODULES = (*BUILTIN_MODULES, "collections")
 
 
-_NO_TOOLS = ("prompt", "messages", "json_schema")
-_OTHER_PARAMETERS = KNOWN_PARAMETERS - {*SYNONYMS["tools"]} | {name for each in _NO_TOOLS for name in SYNONYMS[each]}
 _CONTAINERS = (tuple, list, dict)
 _PLAIN_HINT = r"(?:(?:\w+\.)?Optional\[)?(?:<class ')?(?:str|int|float|bool)\b.*"
 _TOOL_WORDS = re.compile(
