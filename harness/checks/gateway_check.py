@@ -205,7 +205,7 @@ class GatewayCheck:
     def _directly(self, each: GatewayRoute, cell: Cell) -> DirectRun:
         key = (each.upstream.name, cell.scenario.id, cell.variant)
         if key not in self._direct:
-            self._direct[key] = _direct(Cell(cell.scenario, each.upstream, cell.variant))
+            self._direct[key] = run_directly(Cell(cell.scenario, each.upstream, cell.variant))
         return self._direct[key]
 
     @staticmethod
@@ -276,7 +276,8 @@ def _required_route(each: GatewayRoute, origin: str) -> str:
     )
 
 
-def _direct(cell: Cell) -> DirectRun:
+def run_directly(cell: Cell) -> DirectRun:
+    """Run a cell of an upstream's target against the reference server, without a gateway."""
     if (
         not_applicable(cell, "reference") or extras_unsupported(cell.scenario.id, cell.target, in_form=False)
     ) is not None:
@@ -288,7 +289,9 @@ def _direct(cell: Cell) -> DirectRun:
         return DirectRun(possible=False)
     if result.verdict is Verdict.NOT_APPLICABLE or evidence is None:
         return DirectRun(possible=False)
-    return DirectRun(unsupported_reason(evidence.transcript.chats) is None, frozenset(_violated_limits(evidence)))
+    is_possible = unsupported_reason(evidence.transcript.chats) is None
+    requests = [each.request.body for each in evidence.transcript.exchanges]
+    return DirectRun(is_possible, frozenset(_violated_limits(evidence)), requests)
 
 
 def _violated_limits(evidence: Evidence) -> Iterator[str]:

@@ -75,11 +75,12 @@ class DirectRun:
     """Result of the same cell without the gateway.
 
     `possible` is set if the adapter of the upstream's API can express the cell. `broken` holds the limits that it
-    exceeds even without the gateway.
+    exceeds even without the gateway. `requests` are the bodies of its requests.
     """
 
     possible: bool
     broken: frozenset[str] = frozenset()
+    requests: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -332,6 +332,16 @@ def run_through_gateway(cell: Cell, way: ApiPair, endpoint: GatewayEndpoint, ups
         return GatewayRun(found, outcome.chats, current.evidence)
 
 
+def changed_run(run: GatewayRun, scenario: Scenario, change: Callable[[Exchange], Exchange]) -> GatewayRun:
+    """Return a run in which each exchange at both ends is changed."""
+    transcript = run.upstream.transcript
+    changed = {id(each): change(each) for each in transcript.exchanges}
+    client = [change(each.client.exchange) for each in run.exchanges]
+    upstream = [(each.number, changed[id(side.exchange)]) for each in run.exchanges for side in each.upstream]
+    found = gateway_exchanges(run.exchanges[0].way, scenario, client, upstream) if run.exchanges else ()
+    return replace(run, exchanges=found, upstream=Evidence(replace(transcript, exchanges=tuple(changed.values()))))
+
+
 _SHOWN_OUTPUT_BYTES = 2000
 _POLL_SECONDS = 0.1
 

@@ -13,8 +13,8 @@ from itertools import pairwise
 from harness.bridge.call_log import BoundMethod, ContinuedList, LoggedCall
 from harness.bridge.clients.sources import source_of
 from harness.checks import script_parts
-from harness.checks.reproduction import Reproduction, ScriptClaim, ScriptProgram
-from harness.checks.script_code import LacksAnswer, RawCode, ScriptCode, body_code, reader
+from harness.checks.reproduction import Reproduction, ScriptClaim, ScriptGateway, ScriptProgram
+from harness.checks.script_code import CallCode, LacksAnswer, RawCode, ScriptCode, body_code, reader
 from harness.checks.script_sources import module_source
 from harness.model.messages import JSON
 from harness.platform.exceptions import shorten
@@ -47,6 +47,8 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     code.awaits_tools = any(map(_may_await, made.calls))
     if made.program is not None:
         statements, first, redirect = _program_statements(made.program, redirect), 0, None
+    elif made.gateway is not None:
+        statements, first = _gateway_statements(made.gateway, code), 0
     else:
         statements, first = _agent_statements(made, code) if made.is_agent else _statements(made, code)
     if sends_back and not re.search(rf"\banswer_\d|{re.escape(str(made.lost_state))}", statements[-1]):
@@ -54,7 +56,8 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
     returned = reader(claim, made.returned_values()) if claim.reads and is_short else None
     read = _READERS.get(claim.subject, "")
     end = _end(made, claim, returned or read.format(read=_reader(made, code) if read else "", count="{count}"))
-    may_raise = made.program is None and claim.subject in ("error", "no error", "status", "whole calls", "other")
+    about_errors = claim.subject in ("error", "no error", "status", "whole calls", "other")
+    may_raise = made.program is None and (about_errors or made.gateway is not None)
     # an exception must not be the short answer's, which lacks the details of the usage
     lean = is_short and claim.subject not in ("no error", "status", "usage")
     given = made.answers(first)
@@ -87,7 +90,7 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
         *(each for each in helpers if each not in before),
         *classes,
         source,
-        _START.format(stub=stub),
+        _START.format(stub=stub, port=made.gateway.port if made.gateway is not None else 0),
         endpoint,
         *redirection[1],
         "\n".join(call),
@@ -100,8 +103,12 @@ def _script(made: Reproduction, file: str, claim: ScriptClaim, redirect: str | N
 def _head(made: Reproduction, file: str) -> str:
     title = shorten(f"{made.subject}: {made.title}".replace("\\", "\\\\").replace('"""', "'''"), 200)
     versions = ", ".join(f"{name} {number}" for name, number in made.versions.items())
+    versions = f" with {versions}" if versions else ""
     where = f"Run it where only the library is installed:\n\n    pip install {' '.join(map(repr, made.packages))}\n"
     own = f"Run it in the folder of the {'client' if made.program is None else 'program'}:\n\n"
+    if made.gateway is not None:
+        base_url = f"http://127.0.0.1:{made.gateway.port}{made.gateway.base_path}"
+        own = f"Run it while the gateway runs, with\n{base_url} as its provider's base URL:\n\n"
     run = f"{where if made.packages else own}    python {file}"
     return _HEAD.format(title="\n".join(textwrap.wrap(title, 116)), versions=versions, today=made.today, run=run)
 
@@ -214,6 +221,24 @@ _RUN_PROGRAM = """program = subprocess.run(
 )"""
 
 
+def _gateway_statements(gateway: ScriptGateway, code: ScriptCode) -> list[str]:
+    """Return the statements that send the requests to a gateway. What it returns to the last one is the answer."""
+    headers = dict(each.split(": ", 1) for each in gateway.headers)
+    lines = [f"    {name!r}: {_value_code(value)}," for name, value in headers.items()]
+    asked = [
+        f"answer = {code.code(CallCode('ask_gateway', [('', RawCode('url')), ('', RawCode('headers')), ('', each)]))}"
+        for each in gateway.bodies
+    ]
+    return [f"url = {gateway.url!r}", "\n".join(["headers = {", *lines, "}"]), *asked]
+
+
+def _value_code(value: str) -> str:
+    """Return a header's value as code. An environment variable ends it, or no variable is in it."""
+    text, _, variable = value.partition("$")
+    read = f"os.environ.get({variable!r}, 'none')"
+    return repr(value) if not variable else f"{text!r} + {read}" if text else read
+
+
 def _may_await(logged: LoggedCall) -> bool:
     """Return whether the module of a function or a client has code that awaits."""
     function = logged.function
@@ -250,7 +275,7 @@ def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:
     """Return the end of a script, which checks a claim. `returned` is the expression that reads the claim's value from
     the library's return value.
     """
-    value = ScriptCode(None, {}).code(claim.value if claim.subject == "sent" else _tuples(claim.value))
+    value = ScriptCode(None, {}).code(claim.value if claim.subject in ("sent", "answered") else _tuples(claim.value))
     at = (made.finding.exchange or 0) if made.owns_loop else -1
     says = repr(made.says(claim))
     if claim.subject in ("has", "twice"):
@@ -259,17 +284,25 @@ def _end(made: Reproduction, claim: ScriptClaim, returned: str) -> str:
         return _assertion(sent, f"{text!r} in sent" if claim.subject == "has" else f"sent.count({text!r}) == 2", says)
     if claim.subject in _ABOUT_RESULT:
         before, condition = _ABOUT_RESULT[claim.subject]
-        return _assertion(before, condition.format(value), says)
+        return _assertion(before.format(value), condition.format(value), says)
     if claim.subject == "no error" and not made.parsed_exchanges:  # with the fault, nothing is sent
         return f"assert received, {says}"
     if claim.subject in ("error", "no error"):
         return f"assert error is {'None' if claim.subject == 'no error' else 'not None'}, {says}"
-    sent = f"at(received[{at}], {', '.join(map(repr, claim.path))})"
-    code = {"sent": sent, "status": "status_of(error)", "runs": "runs"}.get(claim.subject) or returned
+    sent, path = f"received[{at}]", "".join(f", {each!r}" for each in claim.path)
+    values = {
+        **dict.fromkeys(("sent", "unchanged"), f"at({sent}{path})"),
+        "answered": f"at({{}} if error else json.loads(answer){path})",
+        "status": "status_of(error)",
+        "runs": "runs",
+    }
+    code = values.get(claim.subject) or returned
     if "{count}" in code:
         code = code.format(count=repr(next(iter(claim.path), None)))
-    name = "returned" if claim.reads else "got" if claim.subject == "status" else "sent"
+    name = "returned" if claim.reads else "got" if claim.subject in ("status", "answered") else "sent"
     right = f"{name} {'==' if claim.is_right else '!='} {value}"
+    if claim.subject == "unchanged":
+        right = f"{name} == at(received[-2]{path})"
     if claim.subject == "reason":
         right = f"str({name}).lower() in {value}"
     if claim.subject == "whole calls":  # an exception is right, too
@@ -353,7 +386,7 @@ def _sorted_imports(lines: Iterable[str]) -> tuple[list[str], list[str]]:
 
 _HEAD = '''"""{title}
 
-Seen on {today} with {versions}. {run}
+Seen on {today}{versions}. {run}
 
 A server on 127.0.0.1 gives the answers, which harness made, not a provider. With the fault, an assertion fails.
 """
@@ -362,7 +395,7 @@ from __future__ import annotations
 '''
 
 _START = """
-server = ThreadingHTTPServer(("127.0.0.1", 0), {stub})
+server = ThreadingHTTPServer(("127.0.0.1", {port}), {stub})
 Thread(target=server.serve_forever, daemon=True).start()
 """
 
@@ -418,6 +451,8 @@ _COUNT = "print('sent:', len(received), 'requests')"
 _ABOUT_RESULT = {
     "shown": ("print('returned:', answer)", "{} in str(answer)"),
     "other": ("returned = error or re.sub(r'\\d+', '0', str(answer))\nprint('returned:', returned)", "returned != {}"),
+    "contains": ("returned = str(error or answer)\nprint('returned:', returned)", "{} in returned"),
+    "header": ("got = error and error.headers.get({})\nprint('got:', got)", "got"),
     "requests": (_COUNT, "len(received) > {}"),
     "once": (_COUNT, "all(received.count(each) == 1 for each in received)"),
 }

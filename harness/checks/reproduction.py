@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, pairwise
 from types import ModuleType
 from typing import Any, Literal
@@ -20,7 +20,7 @@ from harness.apis.jsonvalue import as_list, as_object, join, keys, loads, parse_
 from harness.apis.view import ResponseView, WireError
 from harness.bridge.call_log import LoggedCall
 from harness.bridge.completions import stop_reason, stop_words
-from harness.model.http import HttpResponse
+from harness.model.http import HttpRequest, HttpResponse
 from harness.model.messages import JSON, ChatResponse, StopReason
 from harness.platform.exceptions import shorten
 from harness.reports.words import sentence
@@ -53,6 +53,9 @@ class ScriptClaim:
       JSON object.
     - `reason`: the stop reason is one of these words.
     - `other`: the result is not `value`, apart from numbers, or the library raises an exception.
+    - `unchanged`: the value at `path` of the last request is that of the request before.
+    - `answered`: the value at `path` of a gateway's answer is `value`. `contains`: its answer or error contains this
+      text. `header`: its error has this header.
     - `requests`: more requests than `value` are sent. `once`: no request is sent twice.
     """
 
@@ -71,6 +74,10 @@ class ScriptClaim:
         "usage",
         "reason",
         "other",
+        "unchanged",
+        "answered",
+        "contains",
+        "header",
         "requests",
         "once",
     ]
@@ -96,6 +103,21 @@ class ScriptProgram:
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptGateway:
+    """A gateway that a script sends requests to. The script's server answers at `port`, in place of its provider.
+
+    `base_path` is the end of the provider's base URL. `url` and `bodies` are those of the client's requests. `headers`
+    are lines in which an environment variable may stand for a value, as in a shell.
+    """
+
+    port: int
+    base_path: str
+    url: str
+    headers: Sequence[str]
+    bodies: Sequence[JSON]
+
+
+@dataclass(frozen=True, slots=True)
 class Reproduction:
     """Contents of a reproduction.
 
@@ -107,8 +129,9 @@ class Reproduction:
     `conversation` is the scenario as JSON.
 
     `owns_loop` is set if the library runs its own loop, and `is_agent` if it is an agent that harness recognises.
-    `fact` is the provider's rule that a request breaks, if there is one. `program` is set if the script runs a program.
-    `own_claims` are set for a program, and for code that is called once: what a script may check, the best first.
+    `fact` is the provider's rule that a request breaks, if there is one. `program` is set if the script runs a program,
+    and `gateway` if it sends requests to a gateway. `own_claims` are set for these, and for code that is called once:
+    what a script may check, the best first.
     """
 
     subject: str
@@ -132,6 +155,7 @@ class Reproduction:
     conversation: JSON = None
     is_agent: bool = False
     program: ScriptProgram | None = None
+    gateway: ScriptGateway | None = None
     own_claims: Sequence[ScriptClaim] = ()
 
     @property
@@ -207,7 +231,7 @@ class Reproduction:
     def claims(self) -> Iterator[ScriptClaim]:
         """Yield what a script may check to show the finding, the best first."""
         parsed, finding = self.parsed, self.finding
-        if self.own_claims:
+        if self.own_claims or self.gateway is not None:
             yield from self.own_claims
             return
         if finding.rule.startswith("tool-run"):
@@ -244,14 +268,14 @@ class Reproduction:
         lost = self.lost_state or self.lost_text
         if lost is not None:
             yield ScriptClaim("has", lost)
-        lacking = (at for at, each in _differences(body, right) if self.is_mended(_put(body, at, each)))
+        lacking = (at for at, each in differences(body, right) if self.is_mended(put(body, at, each)))
         for pointer in chain(filter(None, [finding.pointer]), islice(lacking, 1)):
             wrong, actual = resolve(body, pointer), finding.actual
             places = [(pointer, wrong)]
             if isinstance(actual, dict | list) and (inner := _inside(wrong, actual)):
                 places.append((pointer + inner, actual))
             for place, value in places:
-                yield from _claims_of_place(finding, place, value, right)
+                yield from claims_of_place(finding, place, value, right)
 
     @property
     def lost_text(self) -> str | None:
@@ -344,7 +368,7 @@ def _right_request(finding: Finding) -> JSON:
     return None
 
 
-def _differences(wrong: JSON, right: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
+def differences(wrong: JSON, right: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
     """Yield the pointer and the right value of each place where a wrong request differs from a right one or lacks the
     value. An object that differs follows its members.
     """
@@ -360,7 +384,7 @@ def _differences(wrong: JSON, right: JSON, pointer: str = "") -> Iterator[tuple[
         if key >= len(as_list(wrong)) if isinstance(key, int) else key not in as_object(wrong):
             yield place, each
         else:
-            yield from _differences(resolve(wrong, join("", key)), each, place)
+            yield from differences(resolve(wrong, join("", key)), each, place)
     if isinstance(right, dict) and pointer and isinstance(wrong, dict) and wrong != right:
         yield pointer, right
 
@@ -372,7 +396,7 @@ def _texts_in(value: JSON) -> Iterator[str]:
         yield from _texts_in(each)
 
 
-def _put(body: JSON, pointer: str, value: JSON) -> JSON:
+def put(body: JSON, pointer: str, value: JSON) -> JSON:
     """Return a copy of a request with a value at a pointer."""
     copied = loads(json.dumps(body).encode())
     *above, last = keys(pointer)
@@ -397,15 +421,20 @@ def _inside(value: JSON, wanted: JSON) -> str:
     return ""
 
 
-def _claims_of_place(finding: Finding, place: str, wrong: JSON, right_request: JSON) -> Iterator[ScriptClaim]:
+def claims_of_place(finding: Finding, place: str, wrong: JSON, right_request: JSON) -> Iterator[ScriptClaim]:
     """Yield the claim about the value at a place of a request, if there is one that a correct request meets."""
-    steps = tuple(int(each) if each.isdigit() else each for each in keys(place))
+    steps = steps_of(place)
     known = resolve(right_request, place) if right_request is not None else None
     right = known if finding.rule == "tool-choice" else _right_value(finding, wrong)
     if right is not None and (right_request is None or right == known):
         yield ScriptClaim("sent", right, path=steps)
     elif right_request is None or wrong != known:
         yield ScriptClaim("sent", wrong, is_right=False, path=steps)
+
+
+def steps_of(pointer: str) -> tuple[str | int, ...]:
+    """Return the keys and indices of a pointer."""
+    return tuple(int(each) if each.isdigit() else each for each in keys(pointer))
 
 
 def _right_value(finding: Finding, value: JSON) -> JSON:
@@ -423,10 +452,6 @@ def _right_value(finding: Finding, value: JSON) -> JSON:
 
 def _to_json(value: JSON) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-_KEY_HEADERS = {"anthropic": "x-api-key: ", "gemini": "x-goog-api-key: "}
-"""API → header that carries the key, for APIs that do not use `authorization: Bearer`."""
 
 
 _PRINTED = ("raised: ", "sent: ", "returned: ", "got: ", "AssertionError: ")
@@ -480,14 +505,29 @@ def curl_command(made: Reproduction, api: Api) -> str:
     request, place = parsed.exchange.request, made.finding.pointer
     sent = urlsplit(request.url)
     url = urlsplit(api.provider_url)._replace(path=sent.path, query=sent.query).geturl()
-    key = f"{_KEY_HEADERS.get(api.name, 'authorization: Bearer ')}${api.key_variables[0]}"
-    version = request.headers.get("anthropic-version")
-    given = [key, "content-type: application/json", *([f"anthropic-version: {version}"] if version else [])]
-    headers = [f'-H "{each}"' for each in given]
-    wrong = f"# Wrong is {place}: {_short(resolve(_body(parsed), place))}\n" if place else ""
+    wrong = [f"Wrong is {place}: {short_json(resolve(_body(parsed), place))}"] if place else []
     body = json.dumps(_body(parsed), indent=2, ensure_ascii=False)
-    command = " \\\n    ".join([f"curl '{url}'", *headers, "--data-binary @- <<'JSON'"])
-    return f"#!/bin/sh\n# {made.subject}: {made.title}\n{wrong}{command}\n{body}\nJSON\n"
+    headers = required_headers(request, api, f"${api.key_variables[0]}")
+    return shell_script([f"{made.subject}: {made.title}", *wrong], f"curl '{url}'", headers, body)
+
+
+def shell_script(comments: Iterable[str], curl: str, headers: Iterable[str], body: str) -> str:
+    """Return a shell script with comments that sends a body with the command `curl`. The headers may name environment
+    variables.
+    """
+    lines = "".join(f"# {' '.join(each.split())}\n" for each in comments)
+    command = " \\\n    ".join([curl, *(f'-H "{each}"' for each in headers), "--data-binary @- <<'JSON'"])
+    return f"#!/bin/sh\n{lines}{command}\n{body}\nJSON\n"
+
+
+def required_headers(request: HttpRequest, api: Api, key: str) -> list[str]:
+    """Return the lines of the headers that an API over HTTP requires, with the values of a request and this key."""
+    minimal = api.minimal_request
+    if minimal is None:
+        return []
+    own = {name: request.headers.get(name, value) for name, value in minimal.headers.items()}
+    bare = replace(request, headers={"content-type": "application/json", **own})
+    return [f"{name}: {value}" for name, value in minimal.with_key(bare, key).headers.items()]
 
 
 def issue_text(made: Reproduction, printed: str, script: str, language: str) -> str:
@@ -498,13 +538,13 @@ def issue_text(made: Reproduction, printed: str, script: str, language: str) -> 
     request = _body(parsed) if parsed is not None else None
     wrong = resolve(request, finding.pointer) if is_request and finding.pointer else finding.actual
     parts = [f"# {made.subject}: {made.title}"]
-    place = f" `{finding.pointer}` of the request is `{_short(wrong)}`." if is_request and finding.pointer else ""
+    place = f" `{finding.pointer}` of the request is `{short_json(wrong)}`." if is_request and finding.pointer else ""
     of = f"Request {number}: " if is_request else f"Answer {number}: " if number > 1 else ""
     words = isinstance(finding.expected, str) and (" " in finding.expected or finding.rule == "stop-reason")
     right = made.lost_text if is_request and made.lost_text else None if words else finding.expected
-    expected = "" if right is None else f" Expected: `{_short(right)}`."
+    expected = "" if right is None else f" Expected: `{short_json(right)}`."
     is_shown = not is_request and finding.actual is not None and expected
-    returned = f" Returned: `{_short(finding.actual)}`." if is_shown else ""
+    returned = f" Returned: `{short_json(finding.actual)}`." if is_shown else ""
     parts.append(f"**What happens.** {sentence(of + made.title)}{place}{returned}")
     status = parsed.response and parsed.response.error and meant_status(parsed.response.error) if parsed else None
     if status is not None and finding.rule == "chat-failure":
@@ -515,22 +555,22 @@ def issue_text(made: Reproduction, printed: str, script: str, language: str) -> 
     remedy = remedy.replace("Look at the line that is named: the", "The")
     parts.append(f"**What should happen.** {advice or remedy}{expected}")
     if made.fact is not None:
-        parts.append(f"**What the provider says.** {made.fact.says}")
-        parts += [f"> {made.fact.words}"] if made.fact.words else []
-        parts.append("\n".join(f"- {each.kind} {each.date}: {each.address}" for each in made.fact.evidence))
+        parts += fact_parts(made.fact, "What the provider says")
     if printed:
         output = "\n".join(line for line in printed.splitlines() if line.startswith(_PRINTED))
         parts.append(f"**Output of the script below.**\n\n```\n{output}\n```")
     versions = ", ".join(f"{name} {number}" for name, number in made.versions.items()) or "not known"
     parts.append(f"**Versions.** {versions}. Seen on {made.today}, with answers of a local stub server.")
     if script:
-        title = "The command" if language == "sh" else "The script: it needs only the library"
-        parts.append(_fold(title, language, script.rstrip()))
+        needed = "needs the gateway" if made.gateway is not None else "needs only the library"
+        title = "The command" if language == "sh" else f"The script: it {needed}"
+        parts.append(fold(title, language, script.rstrip()))
     if is_request:
-        parts.append(_fold("The request", "json", json.dumps(request, indent=2, ensure_ascii=False)))
+        name = "The request" if made.gateway is None else "The gateway's request"
+        parts.append(fold(name, "json", json.dumps(request, indent=2, ensure_ascii=False)))
     elif parsed is not None and parsed.exchange.response is not None and not script:
         response = parsed.exchange.response
-        parts.append(_fold(f"The answer, HTTP {response.status}", "", response.body.decode(errors="replace")))
+        parts.append(fold(f"The answer, HTTP {response.status}", "", response.body.decode(errors="replace")))
     return "\n\n".join(parts) + "\n"
 
 
@@ -548,9 +588,18 @@ def _body(parsed: ParsedExchange) -> JSON:
     return parse_body(parsed.exchange.request.body)
 
 
-def _short(value: object) -> str:
+def fact_parts(fact: Fact, heading: str) -> list[str]:
+    """Return the parts of an issue that state a fact: what it says, the provider's words, and its evidence."""
+    words = [f"> {fact.words}"] if fact.words else []
+    evidence = "\n".join(f"- {each.kind} {each.date}: {each.address}" for each in fact.evidence)
+    return [f"**{heading}.** {fact.says}", *words, evidence]
+
+
+def short_json(value: object) -> str:
+    """Return a value as JSON, shortened for a line of text."""
     return shorten(json.dumps(value, ensure_ascii=False), _MAX_CHARACTERS)
 
 
-def _fold(title: str, language: str, text: str) -> str:
+def fold(title: str, language: str, text: str) -> str:
+    """Return a code block in Markdown that is folded below its title."""
     return f"<details><summary>{title}</summary>\n\n```{language}\n{text}\n```\n\n</details>"

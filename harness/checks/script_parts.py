@@ -7,6 +7,8 @@ import functools
 import inspect
 import json
 import time
+import urllib.error
+import urllib.request
 from http.server import BaseHTTPRequestHandler
 from types import SimpleNamespace
 
@@ -45,6 +47,17 @@ class ChunkStub(BaseHTTPRequestHandler):
         for chunk in chunks:
             self.wfile.write(chunk)
             time.sleep(0.02)
+
+
+def ask_gateway(url, headers, body):
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)  # noqa: S310 - an HTTP address
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=60) as response:
+            return response.read().decode()
+    except urllib.error.HTTPError as error:
+        error.msg = error.read().decode()
+        raise
 
 
 async def collect(stream):

@@ -238,7 +238,7 @@ class ServerCheckRun:
         words = {check: f"--only={check}" for check in CHECKS}
         for rule, check in watching.first_seen().items():
             words[rule] = f"--only={rule},{check}"
-        return Invocation(rerun=self.command, scenarios=words, targets={self.server.name: ()}, show=())
+        return Invocation(rerun=self.command, scenarios=words, targets={self.server.name: ()})
 
 
 def _is_refused(attempt: CheckAttempt) -> bool:

@@ -348,6 +348,17 @@ class ResponseMonitor:
         return {rule: found[0].check for (rule, _), found in reversed(self._found.items())}
 
 
+def first_check(message: str) -> tuple[str, str]:
+    """Split the message of a finding of `ResponseMonitor` into the text and the check that showed it first. The check
+    is empty for other messages.
+    """
+    found = _FIRST_CHECK.search(message)
+    return (message, "") if found is None else (message[: found.start()], found[1])
+
+
+_FIRST_CHECK = re.compile(r" \(first in ([\w-]+)(?:, and \d+ more like it)?\)$")
+
+
 def _demonstrable_rules(reply: Reply, variant: Variant) -> Iterator[ResponseRule]:
     """Yield the response rules that this response can show to be kept."""
     view = reply.view

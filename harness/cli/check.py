@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -27,6 +27,7 @@ from harness.cli.options import (
     argument,
     option,
 )
+from harness.model.errors import UsageError
 
 GATEWAY = "The gateway and its upstreams"
 MAX_WAIT_SECONDS = 3600.0
@@ -125,7 +126,8 @@ class EndpointOptions(StrictOptions, ReportOptions):
     """Options shared by `check server` and `check gateway`.
 
     `name` is the endpoint's name in the settings, `table` the location of its settings. `from_table` holds the names of
-    fields that the command line did not set. `variables` maps headers to environment variables.
+    fields that the command line did not set. `variables` maps headers to environment variables. `show` is
+    `Invocation.show` of the result.
     """
 
     api: Annotated[str | None, option("--api NAME", "API that the server or gateway offers to its clients.")] = None
@@ -147,6 +149,7 @@ class EndpointOptions(StrictOptions, ReportOptions):
     table: str = ""
     from_table: frozenset[str] = frozenset()
     variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    show: tuple[str, ...] = ()
 
     def place(self, key: str, option: str = "") -> str:
         """Return the name of a value for error messages: its key in the settings, or its option."""
@@ -254,6 +257,29 @@ class GatewayOptions(EndpointOptions):
     cell_timeout: Annotated[
         float | None, option("--cell-timeout SECONDS", "Time limit for an answer of the gateway. Default: 60.", GATEWAY)
     ] = None
+
+
+E = TypeVar("E", bound=EndpointOptions)
+
+
+def saved_options(kind: type[E], words: Sequence[str]) -> E:
+    """Return the options of the command `words`, which a run saved to repeat a check of a server or a gateway.
+
+    Raises:
+        UsageError: the check sent headers of the command line, whose values are not saved.
+    """
+    _, _, name, *given = words
+    if "--header" in given:
+        raise UsageError(_NO_HEADERS)
+    group: Any = typer.main.get_command(check)
+    with group.get_command(None, name).make_context(name, given) as context:
+        return kind(**context.params)
+
+
+_NO_HEADERS = (
+    "--from: this check sent headers, and a saved run does not contain their values. Name their variables in the "
+    "settings ('harness help servers'), check the server by its name there, and reproduce that run."
+)
 
 
 def adapter(args: AdapterCheckOptions) -> int:

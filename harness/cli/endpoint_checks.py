@@ -32,7 +32,7 @@ from harness.checks import gateway_findings, gateway_traffic
 from harness.checks.finding_scope import FindingPolicy
 from harness.checks.gateway_check import GatewayCheck, GatewayRoute, gateway_route
 from harness.checks.gateway_traffic import PACE_SECONDS, GatewayEndpoint, Upstream
-from harness.checks.server_check import INTERRUPTED, CheckSelection, ServerCheckRun, estimate
+from harness.checks.server_check import INTERRUPTED, CheckSelection, ServerCheckRun, estimate, send_first_request
 from harness.checks.server_checks import CHECKS, RULES
 from harness.checks.server_results import Price
 from harness.checks.server_session import NAME, RetryingClient, ServerUnderTest
@@ -103,7 +103,7 @@ def _run_check(
     check: RunCheck,
 ) -> RunResult:
     """Run a check and write its reports. `known` returns the ids that its findings can have."""
-    redactor = Redactor.of_run([options.url], shaped=True, models=models, headers=headers_of(options))
+    redactor = _redactor(options, models)
     with redactor.redact_exceptions():
         by = fact_options(options.as_of, fact_files(options.facts))
         wanted, presentation, facts = (
@@ -122,13 +122,18 @@ def _run_check(
                     strict=bool(options.strict),
                 )
                 made = check(by, redactor, policy, conversations, reports)
-                result = replace(made, facts=facts, checkout=current_checkout())
+                shown = replace(made.invocation, show=options.show)
+                result = replace(made, facts=facts, checkout=current_checkout(), invocation=shown)
         except BaseException as error:
             reports.stop(error)
             raise
         for output in wanted:
             output.write(result, presentation)
     return result
+
+
+def _redactor(options: EndpointOptions, models: Sequence[str]) -> Redactor:
+    return Redactor.of_run([options.url], shaped=True, models=models, headers=headers_of(options))
 
 
 def _check_server_cells(  # noqa: PLR0913, PLR0917 - the parts of a check
@@ -141,18 +146,45 @@ def _check_server_cells(  # noqa: PLR0913, PLR0917 - the parts of a check
     _reports: PartialReports,
 ) -> RunResult:
     server, selection, price = _server(options, by), _check_selection(options), _price(options)
-    key = _server_key(server)
+    client = _server_client(server, options)
     _print_forecast(server, selection, options.max_requests, price)
     command = (
         *_repeat_words(args, options, "server"),
         *(() if args.max_tokens is None else ("--max-tokens", str(args.max_tokens))),
         *(() if args.repeat is None else ("--repeat", str(args.repeat))),
     )
-    with (
-        RetryingClient(server.api, key, options.max_requests, headers=headers_of(options)) as line,
-        Progress(sum(1 for _ in selection.cells())) as progress,
-    ):
+    with client as line, Progress(sum(1 for _ in selection.cells())) as progress:
         return ServerCheckRun(server, line, selection, redactor, price, command, policy, conversations)(progress)
+
+
+def _server_client(server: ServerUnderTest, options: ServerOptions) -> RetryingClient:
+    return RetryingClient(server.api, _server_key(server), options.max_requests, headers=headers_of(options))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConnection:
+    """A server, a client that sends requests to it, and a redactor for them. `variables` are the environment variables
+    of the headers.
+    """
+
+    server: ServerUnderTest
+    line: RetryingClient
+    redactor: Redactor
+    variables: Mapping[str, str]
+
+
+@contextmanager
+def server_connection(args: ServerOptions) -> Generator[ServerConnection]:
+    """Connect to the server of a check.
+
+    Raises:
+        UsageError: see `send_first_request`.
+    """
+    options = _completed_server(args)
+    server = _server(options, fact_options(options.as_of, fact_files(options.facts)))
+    redactor = _redactor(options, [server.model])
+    with redactor.redact_exceptions(), _server_client(server, options) as line:
+        yield ServerConnection(send_first_request(server, line), line, redactor, options.variables)
 
 
 def validate_server(name: str) -> None:
@@ -345,13 +377,7 @@ def _check_gateway_cells(  # noqa: PLR0913, PLR0917 - the parts of a check
     pairs = _pairs(options, by)
     played = variants(options.variants or (), options.place("variants", "variant"))
     scenarios, files = _gateway_scenarios(options)
-    client = pairs[0].way.client
-    endpoint = GatewayEndpoint(
-        client_base_url(client, options.url),
-        environment.read_key(client.key_variables) or NO_KEY,
-        options.cell_timeout or _ANSWER_SECONDS,
-        headers_of(options),
-    )
+    endpoint = _gateway_endpoint(options, pairs[0])
     cells = _matching_cells(GatewayCheck.cells(pairs, scenarios, played), options.words)
     done: list[CellResult] = []
     reports.begin([cell for _, cell in cells], lambda: tuple(done))
@@ -363,6 +389,48 @@ def _check_gateway_cells(  # noqa: PLR0913, PLR0917 - the parts of a check
 
         result = GatewayCheck(endpoint, upstream, redactor, policy, conversations)(cells, finished)
     return replace(result, invocation=_invocation(args, options, pairs, files))
+
+
+def _gateway_endpoint(options: GatewayOptions, route: GatewayRoute) -> GatewayEndpoint:
+    client = route.way.client
+    return GatewayEndpoint(
+        client_base_url(client, options.url),
+        environment.read_key(client.key_variables) or NO_KEY,
+        options.cell_timeout or _ANSWER_SECONDS,
+        headers_of(options),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayConnection:
+    """A gateway that is connected to its upstream, the first cell of a check, and a redactor for its requests.
+    `variables` are the environment variables of the headers.
+    """
+
+    route: GatewayRoute
+    cell: Cell
+    endpoint: GatewayEndpoint
+    upstream: Upstream
+    redactor: Redactor
+    variables: Mapping[str, str]
+
+
+@contextmanager
+def gateway_connection(args: GatewayOptions) -> Generator[GatewayConnection]:
+    """Start the upstream of a gateway's check.
+
+    Raises:
+        UsageError: the gateway does not listen.
+    """
+    options = _completed_gateway(args)
+    by = fact_options(options.as_of, fact_files(options.facts))
+    pairs = _pairs(options, by)
+    scenarios, _ = _gateway_scenarios(options)
+    route, cell = GatewayCheck.cells(pairs, scenarios, variants(options.variants or (), "--variant"))[0]
+    redactor = _redactor(options, [route.target.model, route.upstream.model])
+    endpoint = _gateway_endpoint(options, route)
+    with redactor.redact_exceptions(), _open(options, pairs, by) as upstream, hidden_variables():
+        yield GatewayConnection(route, cell, endpoint, upstream, redactor, options.variables)
 
 
 @contextmanager
@@ -498,7 +566,7 @@ def _invocation(
         )
         for each in pairs
     }
-    return Invocation(words, words, words, scenarios=files, targets=columns, show=())
+    return Invocation(words, words, words, scenarios=files, targets=columns)
 
 
 def first_model(url: str) -> str | None:

@@ -10,10 +10,11 @@ import re
 import shlex
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -34,7 +35,9 @@ from harness.cli.app import complete_scenarios
 from harness.cli.logged_run import log_calls, tool_result
 from harness.cli.options import CellOptions, LoopOptions, NoColour, StrictOptions, option
 from harness.cli.outputs import load_run
+from harness.cli.reproduce_gateway import reproduce_gateway
 from harness.cli.reproduce_program import reproduce_program
+from harness.cli.reproduce_server import reproduce_server
 from harness.cli.script_packages import imported_packages, packages_of, redirects_of, versions_of
 from harness.cli.script_runs import ShownScript, first_shown, write_reproduction
 from harness.cli.settings import EffectiveOptions, combine_options, complete_options
@@ -60,7 +63,7 @@ class ReproduceOptions(StrictOptions, CellOptions, LoopOptions):
             metavar="SCENARIO",
             show_default=False,
             autocompletion=complete_scenarios,
-            help="The scenario with the finding: a file, or the id of a shipped scenario.",
+            help="The scenario with the finding: a file, or the id of a shipped scenario or of a server's check.",
         ),
     ]
     rules: Annotated[
@@ -86,7 +89,8 @@ def reproduce(args: ReproduceOptions) -> int:
     Runs the cell against the reference server. The script needs only the library. It passes the recorded answers to the
     library, and compares what the library sends or returns. The script is first run here, and written only if it shows
     the finding. If harness cannot see how the adapter calls its library, it writes a `curl` command that sends the
-    wrong request to the provider instead. For a program that 'harness try' ran, the script starts the program.
+    wrong request to the provider instead. For a program that 'harness try' ran, the script starts the program. For a
+    server it writes a `curl` command, and for a gateway a script that answers in place of its provider.
 
     Exit codes: 0 if a script or a `curl` command is written, 1 if only the issue is written, 2 for wrong usage.
     """
@@ -97,7 +101,11 @@ def reproduce(args: ReproduceOptions) -> int:
         saved = load_run(args.saved, "--from")
         if args.cell in saved.invocation.programs:
             return reproduce_program(saved, args.cell, rules, args.output, copied=args.copy_client)
-        args, failed, recuts = _from_run(args, saved)
+        cell = _selected_cell(args, saved)
+        reproduce_endpoint = _ENDPOINTS.get(saved.invocation.rerun[:3])
+        if reproduce_endpoint is not None:
+            return reproduce_endpoint(saved, cell, rules, _file_name(cell.scenario, streamed, named), args.output)
+        args, failed, recuts = _from_run(args, saved, cell)
         rules = rules or failed
     any_variant = not args.variants
     options = complete_options(combine_options(args, paths=[args.cell], jobs="1", rules=None), "reference")
@@ -110,7 +118,7 @@ def reproduce(args: ReproduceOptions) -> int:
         spec = (options.adapters or [finished.cell.target.adapter.name])[0]
         made = _reproduction(finished, finding, spec, options, copied=args.copy_client)
         program = _node_program(finished, spec, Path(log))
-    name = re.sub(r"\W+", "_", "_".join(("reproduce", finished.cell.scenario.id, *streamed, *named)))
+    name = _file_name(finished.cell.scenario.id, streamed, named)
     typer.echo(f"{finding.message} ({finding.rule})")
     kind = ".py" if program is None else ".mjs"
     if not made.calls and program is None:
@@ -127,34 +135,50 @@ def reproduce(args: ReproduceOptions) -> int:
     return code
 
 
+_ENDPOINTS: Mapping[tuple[str, ...], Callable[[RunResult, CellResult, Sequence[str], str, Path], int]] = {
+    ("harness", "check", "server"): reproduce_server,
+    ("harness", "check", "gateway"): reproduce_gateway,
+}
+"""First words of the command of a saved run → function that reproduces its findings."""
+
 _RECUT = "stream-recut"
 """Rule about streams that arrive in other chunks."""
 
 
-def _from_run(args: ReproduceOptions, run: RunResult) -> tuple[ReproduceOptions, list[str], int]:
-    """Return the options that replay a cell of a saved run with an error or a warning, and the rules of the worst
-    findings. Also return the number of other chunk boundaries with which the run repeated streams.
-    """
+def _file_name(scenario: str, *words: Sequence[str]) -> str:
+    """Return the name of a reproduction's files, without a suffix."""
+    return re.sub(r"\W+", "_", "_".join(("reproduce", scenario, *chain(*words))))
+
+
+def _selected_cell(args: ReproduceOptions, run: RunResult) -> CellResult:
+    """Return the cell of a saved run that is to be reproduced. It has an error or a warning. Raises `UsageError`."""
     cells = [each for each in run.cells if each.scenario == args.cell and worst_findings(each.findings, args.rules)]
     cells = [each for each in cells if each.variant in (args.variants or [each.variant])]
     cells = [each for each in cells if each.target in (args.targets or [each.target])]
     if not cells:
         raise UsageError(f"--from {args.saved}: it has no cell of {args.cell!r} with an error or a warning.")
-    words = [*run.invocation.targets.get(cells[0].target, ("--target", cells[0].target))]
+    return cells[0]
+
+
+def _from_run(args: ReproduceOptions, run: RunResult, cell: CellResult) -> tuple[ReproduceOptions, list[str], int]:
+    """Return the options that replay a cell of a saved run, and the rules of its worst findings. Also return the number
+    of other chunk boundaries with which the run repeated streams.
+    """
+    words = [*run.invocation.targets.get(cell.target, ("--target", cell.target))]
     given: dict[str, list[str]] = {each: [] for each in _NAMING}
     for name, value in zip(words[::2], words[1::2], strict=False):
         field = "agents" if name == "--agent-command" else f"{name.removeprefix('--').replace('-', '_')}s"
         if field not in given:
             raise UsageError(f"--from {args.saved}: {name} of this run is not an option of reproduce.")
         given[field].append(value)
-    provenance = cells[0].provenance
+    provenance = cell.provenance
     if provenance is not None and provenance.model_requested:  # a trial runs some cells with another model
-        given["models"] = [f"{(given['targets'] or [cells[0].target])[0]}={provenance.model_requested}"]
+        given["models"] = [f"{(given['targets'] or [cell.target])[0]}={provenance.model_requested}"]
     chosen: dict[str, Any] = {name: values or None for name, values in given.items()}
     scenario = run.invocation.scenarios.get(args.cell, args.cell)
-    failed = [each.rule for each in worst_findings(cells[0].findings, None)]
+    failed = [each.rule for each in worst_findings(cell.findings, None)]
     recuts = int(next(iter(run.invocation.recut[1:]), RECUTS))
-    return replace(args, cell=scenario, variants=[cells[0].variant], **chosen), failed, recuts
+    return replace(args, cell=scenario, variants=[cell.variant], **chosen), failed, recuts
 
 
 _NAMING = ("adapters", "adapter_commands", "conversations", "agents", "targets", "models")

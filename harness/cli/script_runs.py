@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -116,16 +116,29 @@ def write_reproduction(made: Reproduction, shown: ShownScript, curl: str, folder
         ".sh": curl,
         ".md": issue_text(made, shown.printed, shown.script or curl, kind.strip(".") if shown.script else "sh"),
     }
-    written, *others = [_write(folder / f"{name}{suffix}", text) for suffix, text in texts.items() if text]
-    typer.echo(f"Written: {', '.join(map(str, (written, *others)))}")
+    written = write_files(folder, name, texts)[0]
     if not shown.script:
-        typer.echo(f"No script of the library's call: {shown.reason}")
+        what = "" if made.gateway is not None else " of the library's call"
+        typer.echo(f"No script{what}: {shown.reason}")
         return 0 if curl else 1
     runner = Path(sys.executable).name if kind == ".py" else "node"
     where = "Run it here" if made.program else "Run where the library is installed"
+    where = "Run it while the gateway runs" if made.gateway is not None else where
     typer.echo(f"{where}: {shlex.join([runner, str(written)])}")
     typer.echo(f"It was run here: {shown.printed.splitlines()[-1]}")
     return 0
+
+
+def write_files(folder: Path, name: str, texts: Mapping[str, str]) -> list[Path]:
+    """Write the texts that are not empty, print the names of their files, and return them. `texts` maps suffixes to
+    texts.
+
+    Raises:
+        UsageError: a file exists.
+    """
+    files = [_write(folder / f"{name}{suffix}", text) for suffix, text in texts.items() if text]
+    typer.echo(f"Written: {', '.join(map(str, files))}")
+    return files
 
 
 def _write(file: Path, text: str) -> Path:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
 from harness.apis.response_rules import RESPONSE_RULES
-from harness.cli.check import GatewayOptions, ServerOptions
+from harness.cli.check import EndpointOptions, GatewayOptions, ServerOptions
+from harness.cli.outputs import private_run_file
 from harness.model.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.cli.endpoint_checks import GatewayProbe
+
+T = TypeVar("T", bound=EndpointOptions)
 
 
 def try_server(url: str, api: str, models: Sequence[str]) -> int:
@@ -38,9 +42,8 @@ def try_server(url: str, api: str, models: Sequence[str]) -> int:
     typer.echo(f"{url}: recognised as a server of {api} with the model {model}. Otherwise: --api NAME, --model NAME.")
     if api == "openai-chat":
         typer.echo(_GATEWAY_HINT.format(port=_UPSTREAM_PORT))
-    code = check_server(
-        ServerOptions(url=url, api=api, models=[model], reports=["worst"], only=[*_SERVER_SAMPLE, *RESPONSE_RULES])
-    )
+    options = ServerOptions(url=url, api=api, models=[model], only=[*_SERVER_SAMPLE, *RESPONSE_RULES])
+    code = check_server(_with_saved_run(options))
     typer.echo(f"More: {shlex.join(['harness', 'check', 'server', url, '--api', api, '--model', model])}")
     return code
 
@@ -59,15 +62,20 @@ def _try_gateway(url: str, api: str, model: str | None, probe: GatewayProbe) -> 
         upstream_port=_UPSTREAM_PORT,
         models=[model or _ASSUMED_MODEL] if is_named else None,
         upstream_models=[str(probe.model)] if is_named and probe.model else None,
-        reports=["worst"],
     )
-    code = check_gateway(options)
+    code = check_gateway(_with_saved_run(options))
     words = ["harness", "check", "gateway", url, "--api", api, "--upstream", upstream]
     words += ["--upstream-port", str(_UPSTREAM_PORT)]
     words += [word for each in options.models or () for word in ("--model", each)]
     words += [word for each in options.upstream_models or () for word in ("--upstream-model", each)]
     typer.echo(f"More: {shlex.join(words)}")
     return code
+
+
+def _with_saved_run(options: T) -> T:
+    """Return the options of a check that prints the worst defects and saves the run for `harness reproduce`."""
+    file = private_run_file()
+    return replace(options, reports=["worst", f"json:{file}"], show=("harness", "reproduce", "--from", file))
 
 
 _UPSTREAM_PORT = 8791
@@ -77,8 +85,8 @@ _ASSUMED_MODEL = "gpt-4.1-mini"
 """Model to request from a gateway that lists none."""
 
 _GATEWAY_HINT = (
-    "If it is a gateway, start it with http://127.0.0.1:{port}/v1 (OpenAI) or http://127.0.0.1:{port} (others) as its\n"
-    "provider's base URL, and try it again. Then both ends are compared."
+    "If it is a gateway, start it with http://127.0.0.1:{port} (OpenAI: .../v1) as its provider's base URL, and try "
+    "again."
 )
 
 _SERVER_SAMPLE = (

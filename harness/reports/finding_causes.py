@@ -365,7 +365,7 @@ def _numbered_lines(run: RunResult, number: int, same: list[Cause]) -> Iterator[
     if "expected" in values:
         yield _cut(f"   {'right':{_LABEL_WIDTH}}{values['expected']}")
     remedy = words.what_to_do(cause)
-    if _is_trial(run):
+    if _is_trial(run) and cause.blame in (Blame.ADAPTER, Blame.CLIENT):
         remedy = next((plain for pattern, plain in _PLAIN_REMEDIES if re.search(pattern, remedy)), remedy)
     yield hanging("do", remedy.replace("the adapter", "the client"), width=_LABEL_WIDTH - 2, by=3)
     if command := _command_for(run, cause.rule, place.cells[0]):

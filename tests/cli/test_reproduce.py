@@ -787,7 +787,7 @@ def test_requests_of_each_http_client_go_to_the_server_of_a_script(library: str,
     post = [POST if library == "aiohttp" else "", POSTS[library], "assert received == [{}]"]
     started = [
         *module_source(script_parts, ["ProviderStub"])[1],
-        python_script._START.format(stub="ProviderStub"),
+        python_script._START.format(stub="ProviderStub", port=0),
         *moved,
     ]
     text = [*(f"import {each}" for each in names), *server, *imports, *given, *started, *post]
