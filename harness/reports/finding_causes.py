@@ -250,7 +250,8 @@ def _parts(run: RunResult, is_spaced: bool, max_listed: int) -> Iterator[Rendera
         yield ""
         cells = words.count(count_cells(places), "cell")
         yield _cut(f"error in {cells}: {reason or 'no reason is known'}", "bold")
-        yield _command("see", groups.show_command(run, places[0].cells[0]))
+        show = groups.show_command(run, places[0].cells[0])
+        yield _command("see", groups.rerun_command(run, places[0]) if _is_trial(run) else show)
     yield ""
     others = found[MAX_CAUSES:]
     for number, same in enumerate(others[:max_listed], MAX_CAUSES + 1):

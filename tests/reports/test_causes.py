@@ -10,7 +10,7 @@ import pytest
 from harness.reports.finding_causes import by_rule, causes, general_pointer, render
 from harness.reports.groups import feature
 from harness.reports.words import values
-from harness.results import Kind, Presentation, RunResult, Severity, Subject, Verdict
+from harness.results import Invocation, Kind, Presentation, RunResult, Severity, Subject, Verdict
 from tests.reports.runs import cell, failed, finding
 
 
@@ -122,6 +122,17 @@ def test_what_follows_elsewhere_comes_last_where_a_request_was_refused(kind: Kin
     found = by_rule(RunResult("replay", cells))
 
     assert [same[0].rule for same in found] == order
+
+
+def test_a_trial_runs_a_broken_cell_again_since_it_has_nothing_to_reproduce() -> None:
+    shows = ("harness", "reproduce", "--from", "try.json")
+    run = RunResult(
+        "reference", (cell(verdict=Verdict.ERROR, reason="KeyError: 'x'"),), invocation=Invocation(show=shows)
+    )
+
+    lines = render(run, Presentation(width=120)).splitlines()
+
+    assert "   see      harness run call-single --target anthropic" in lines
 
 
 def test_long_values_are_shown_from_where_they_differ() -> None:
