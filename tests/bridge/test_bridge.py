@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
@@ -573,3 +575,9 @@ def test_what_cannot_be_said_is_declined_and_nothing_else(request_: ChatRequest,
     with pytest.raises(Unsupported, match=f"mine: {capability.value} is not supported: the library has no way to"):
         bridge.decline("mine", request_, capability)
     bridge.decline("mine", request_, Capability.VISION)
+
+
+def test_clients_need_no_sdk_that_they_do_not_use_themselves() -> None:
+    sdks = ("openai", "anthropic", "google.genai")
+    code = f"import sys; sys.modules.update(dict.fromkeys({sdks!r})); import harness.bridge.clients.shaped_client"
+    subprocess.run([sys.executable, "-c", code], check=True)

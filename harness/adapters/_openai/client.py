@@ -6,7 +6,6 @@ the adapters keep unknown fields themselves.
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, cast
@@ -16,6 +15,7 @@ import openai
 from openai._streaming import SSEDecoder
 
 from harness.adapters._common import loads, retry_after, without_mark
+from harness.adapters._openai.answers import DONE
 from harness.model.errors import ConnectionFailed, MalformedResponse, ProviderError, Unsupported, provider_error
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from harness.model.messages import JSON, ChatRequest, ChatResponse, Message, StreamEvent
     from harness.model.protocols import Endpoint
 
-
-DONE = "[DONE]"
-"""Data of the event that ends a stream of Chat Completions."""
 
 OMIT = openai.omit
 """Value that leaves a required SDK parameter out of the body."""
@@ -160,59 +157,3 @@ def _provider_error(error: openai.APIStatusError) -> ProviderError:
     return provider_error(
         error.status_code, message, code=error.code or error.type, retry_after=retry_after(error.response.headers)
     )
-
-
-_STATUSES = {
-    "invalid_request_error": 400,
-    "invalid_prompt": 400,
-    "bio_policy": 400,
-    "misalignment_policy_violation": 400,
-    "data_residency_mismatch": 400,
-    "authentication_error": 401,
-    "invalid_api_key": 401,
-    "permission_error": 403,
-    "unsupported_country_region_territory": 403,
-    "not_found_error": 404,
-    "model_not_found": 404,
-    "rate_limit_error": 429,
-    "rate_limit_exceeded": 429,
-    "insufficient_quota": 429,
-    "overloaded_error": 503,
-    "server_is_overloaded": 503,
-    "service_unavailable_error": 503,
-}
-"""Error code → HTTP status that the error has outside a stream."""
-
-
-def error_in(error: JSON) -> ProviderError:
-    """Return the exception for an error in a response body. Its status comes from the error's own status (Groq,
-    OpenRouter) or from its code.
-
-    An error with neither counts as a server failure, because the server had already accepted the request.
-    """
-    fields: dict[str, JSON] = error if isinstance(error, dict) else {"message": error}
-    texts = [text for key in ("message", "detail") if isinstance(text := fields.get(key), str) and text]
-    # the fields of an error event are next to its type, "error" (openai-responses-stream-error)
-    codes = [
-        code for key in ("code", "type") if isinstance(code := fields.get(key), str | int) and code not in ("", "error")
-    ]
-    return provider_error(
-        next(filter(None, map(_status, (fields.get("status_code"), *codes))), 500),
-        texts[0] if texts else "an error without a message",
-        code=str(codes[0]) if codes else None,
-    )
-
-
-def _status(code: JSON) -> int | None:
-    if isinstance(code, str):
-        return _STATUSES.get(code) or (_status(int(code)) if re.fullmatch(r"[45]\d\d", code) else None)
-    return code if isinstance(code, int) and 400 <= code < 600 else None
-
-
-def arguments_in(text: JSON) -> dict[str, JSON] | None:
-    """Parse the arguments of a call; return `None` if the text is not a JSON object."""
-    try:
-        arguments = loads(text) if isinstance(text, str) else None
-    except MalformedResponse:
-        return None
-    return arguments if isinstance(arguments, dict) else None

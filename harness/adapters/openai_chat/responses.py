@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.adapters._common import as_list, own, string
-from harness.adapters._openai.client import arguments_in, error_in
+from harness.adapters._openai.answers import arguments_in, error_in
 from harness.adapters._openai.wire import is_legal, read_usage, split_fields, synthesise_id
 from harness.adapters.openai_chat import API, MAX_ID_CHARACTERS, RECEIVED
 from harness.model.errors import MalformedResponse

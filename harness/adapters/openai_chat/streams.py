@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.adapters._common import as_list, as_object, loads
-from harness.adapters._openai.client import DONE, error_in, payloads
+from harness.adapters._openai.answers import DONE, error_in
+from harness.adapters._openai.client import payloads
 from harness.adapters.openai_chat.responses import REASONING, identify, read_response
 from harness.model.errors import MalformedResponse
 from harness.model.messages import (

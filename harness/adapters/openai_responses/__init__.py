@@ -47,7 +47,7 @@ def connect(endpoint: Endpoint, model: str) -> ChatClient:
         MissingDependency: the SDK is not installed or too old.
     """
     with importing_sdk(API, SDK, "openai"):
-        from harness.adapters.openai_responses.requests import ResponsesClient  # noqa: PLC0415 - imports the SDK
+        from harness.adapters.openai_responses.client import ResponsesClient  # noqa: PLC0415 - imports the SDK
     return ResponsesClient(endpoint, model)
 
 

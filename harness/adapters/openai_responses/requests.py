@@ -1,13 +1,12 @@
-"""The client, and canonical request → body of `POST /responses`. Importing this module imports the SDK."""
+"""Canonical request → body of `POST /responses`."""
 
 from __future__ import annotations
 
 import re
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from harness.adapters._common import compact, merge_fields, own, sendable, tool_name
-from harness.adapters._openai.client import SdkClient
 from harness.adapters._openai.wire import (
     TOOL_NAME,
     OpenAIIds,
@@ -24,7 +23,6 @@ from harness.adapters._openai.wire import (
     user_says_json,
 )
 from harness.adapters.openai_responses import API, MAX_ID_CHARACTERS
-from harness.adapters.openai_responses.responses import read_response, read_stream
 from harness.model.errors import Unsupported
 from harness.model.messages import (
     JSON_INSTRUCTION,
@@ -43,29 +41,8 @@ from harness.model.messages import (
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from contextlib import AbstractContextManager
 
     from harness.model.messages import JSON, ChatRequest, Message, Part, ResponseFormat, Tool
-    from harness.model.protocols import Endpoint
-
-
-class ResponsesClient(SdkClient):
-    """A `StreamingChatClient` for one model."""
-
-    api = API
-
-    def __init__(self, endpoint: Endpoint, model: str) -> None:
-        super().__init__(endpoint, model, read_response, read_stream)
-
-    def call(self, request: ChatRequest, *, streamed: bool) -> AbstractContextManager[Any]:
-        """See `SdkClient.call`."""
-        body = encode(request, request.model or self.model)
-        if streamed:
-            body["stream"] = True
-        create: Any = self.sdk.responses.with_streaming_response.create
-        whole: Any = merge_fields(body, own(request.provider_metadata, API))
-        headers = whole.pop("extra_headers", None)
-        return create(extra_body=whole, extra_headers=headers)
 
 
 def encode(request: ChatRequest, model: str) -> dict[str, JSON]:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
+from harness.adapters.openai_responses import streams as openai_responses_streams
 from harness.bridge.clients.annotations import own_classes
 from harness.bridge.clients.answer_fields import (
     TEXT_FIELDS,
@@ -34,7 +35,6 @@ from harness.bridge.clients.native_bodies import (
     is_anthropic_body,
     is_gemini_body,
     native_body,
-    responses_reader,
 )
 from harness.bridge.clients.stream_pieces import (
     AnswerInside,
@@ -161,8 +161,8 @@ def read_stream(
     if is_gemini_body(body):
         return gemini_responses.read_chunks((as_object(camel_case(jsonable(each))) for each in items), request)
     if isinstance(body, dict) and str(body.get("type")).startswith("response."):
-        lines = (f"data: {json.dumps(jsonable(each))}\n\n".encode() for each in items)
-        return responses_reader().read_stream(lines, HTTP_OK, request.messages)
+        sent = ((None, as_object(jsonable(each))) for each in items)
+        return openai_responses_streams.read_events(sent, HTTP_OK, request.messages)
     if api == GEMINI.name:
         items = [*items]
         if (native := native_body(items, api)) is not None:

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from harness.adapters.anthropic import responses as anthropic_responses
 from harness.adapters.gemini import responses as gemini_responses
+from harness.adapters.openai_responses import responses as openai_responses
 from harness.bridge.clients.annotations import hints_of, own_classes, subclasses_of
 from harness.bridge.clients.answer_fields import (
     CALL_FIELDS,
@@ -35,7 +36,6 @@ from harness.bridge.clients.native_bodies import (
     is_anthropic_body,
     is_gemini_body,
     native_body,
-    responses_reader,
 )
 from harness.bridge.clients.values import as_object, camel_case, items_of, jsonable, plain_fields
 from harness.bridge.completions import NO_REFUSAL, NO_STOP_REASON, OWN_COUNTS, response, stop_reason
@@ -71,7 +71,7 @@ def read_complete_answer(  # noqa: PLR0913 - what is known about the client and 
         is_content = not is_gemini_body(jsonable(answer)) and found.raw_stop_reason is None
         return _with_usual_reason(found) if is_content else found
     if isinstance(body, dict) and isinstance(body.get("output"), list):
-        found = _with_client_fields(responses_reader().read_response(body, HTTP_OK, request.messages), body)
+        found = _with_client_fields(openai_responses.read_response(body, HTTP_OK, request.messages), body)
         _keep_own_instance(found, request, memory, own_message(answer, hint, api, source))
         return found if items_of(answer) is None else with_missing(found, {NO_STOP_REASON: True})
     is_wire = isinstance(body, dict) and "choices" in body

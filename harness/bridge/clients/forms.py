@@ -9,15 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
-from harness.adapters._openai import CONVERSION_SDK
 from harness.adapters.anthropic.requests import encode as encode_for_anthropic
 from harness.adapters.gemini.requests import encode as encode_for_gemini
+from harness.adapters.openai_responses.requests import encode as encode_for_responses
 from harness.bridge.clients.names import ERROR_FLAG, SYNONYMS, SYSTEM_MESSAGE, TOOL_MESSAGES, first_known
 from harness.bridge.clients.values import snake_case, without_keys
 from harness.bridge.openai_messages import Memory, completion_request
-from harness.model.errors import RECOGNISED_CLIENT, MissingDependency, Unsupported
+from harness.model.errors import RECOGNISED_CLIENT, Unsupported
 from harness.model.messages import ChatRequest, Role, Text, ThinkingSettings
-from harness.platform.environment import importing_sdk
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +130,7 @@ def _gemini_arguments(request: ChatRequest, _memory: Memory, model: str, names: 
 
 
 def _responses_arguments(request: ChatRequest, _memory: Memory, model: str, names: frozenset[str]) -> dict[str, Any]:
-    try:
-        with importing_sdk(RESPONSES.name, CONVERSION_SDK, "openai"):
-            from harness.adapters.openai_responses.requests import encode  # noqa: PLC0415 - imports the SDK
-    except MissingDependency as error:
-        raise Unsupported(RECOGNISED_CLIENT, "messages in the format of OpenAI Responses", str(error)) from error
-    made = without_keys(encode(request, model), "model")
+    made = without_keys(encode_for_responses(request, model), "model")
     made = made if "store" in names else without_keys(made, "store", "include")
     schema = made.get("text", {}).get("format", {}).get("schema")
     if schema is not None and "text" not in names and first_known(SYNONYMS["json_schema"], names):

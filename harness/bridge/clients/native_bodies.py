@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 
-from harness.adapters._openai import CONVERSION_SDK
 from harness.bridge.clients.answer_fields import computed_fields, stop_reason_in
 from harness.bridge.clients.forms import ANTHROPIC, GEMINI, RESPONSES
 from harness.bridge.clients.values import as_object, camel_case, items_of, jsonable
 from harness.model.messages import JSON
-from harness.platform.environment import importing_sdk
 
 
 def native_body(answer: object, api: str) -> JSON:
@@ -101,10 +98,3 @@ def has_signature(part: JSON) -> bool:
 
 
 HTTP_OK = 200
-
-
-def responses_reader() -> ModuleType:
-    """Return the module that reads responses of OpenAI Responses, which needs the SDK."""
-    with importing_sdk("openai-responses", CONVERSION_SDK, "openai"):
-        from harness.adapters.openai_responses import responses  # noqa: PLC0415 - imports the SDK
-    return responses

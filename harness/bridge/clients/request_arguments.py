@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any
 
 from harness.adapters.openai_chat.servers import with_accepted_ids
+from harness.adapters.openai_responses.requests import wire_items
 from harness.bridge.call_log import ContinuedList
 from harness.bridge.clients.annotations import item_class, members_of, own_classes, subclasses_of
 from harness.bridge.clients.answer_fields import own_calls
@@ -165,8 +166,6 @@ class RequestArguments:
 
     def _kept_items(self, items: list[Any], request: ChatRequest) -> list[Any]:
         """Return items of OpenAI Responses, with those that the client made itself in place of the same ones."""
-        from harness.adapters.openai_responses.requests import wire_items  # noqa: PLC0415 - imports the SDK
-
         ends = [len(wire_items(request.messages[:count])) for count in range(len(request.messages) + 1)]
         start = len(items) - ends[-1]
         found = items[:start]
