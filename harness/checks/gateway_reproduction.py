@@ -14,6 +14,7 @@ from harness.apis.view import WireError
 from harness.checks.gateway_exchange import GatewayExchange
 from harness.checks.gateway_findings import DETAILS, OTHER_DETAILS, DirectRun, judge_run
 from harness.checks.gateway_traffic import GatewayRun, changed_run
+from harness.checks.issues import provider_fact, required_headers, shell_script
 from harness.checks.reproduction import (
     Reproduction,
     ScriptClaim,
@@ -21,10 +22,7 @@ from harness.checks.reproduction import (
     claims_of_place,
     differences,
     is_about_request,
-    provider_fact,
     put,
-    required_headers,
-    shell_script,
     steps_of,
 )
 from harness.model.messages import JSON

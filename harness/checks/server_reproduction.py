@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from harness.apis.api import Api
 from harness.apis.fact import Fact
-from harness.checks.reproduction import fact_parts, fold, required_headers, shell_script, short_json
+from harness.checks.issues import fact_parts, fold, required_headers, shell_script, short_json
 from harness.checks.server_results import first_check
 from harness.model.http import HttpRequest, HttpResponse
 from harness.reports.words import sentence

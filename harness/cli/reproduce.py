@@ -27,9 +27,10 @@ from harness.apis import registry
 from harness.apis.server import long_fragments
 from harness.checks.adapter_check import RECUTS
 from harness.checks.generation import cause_key, causes_of, shrink_cause
+from harness.checks.issues import curl_command, provider_fact
 from harness.checks.node_script import CALL_LOG, NodeProgram
 from harness.checks.python_script import python_scripts
-from harness.checks.reproduction import Reproduction, curl_command, provider_fact, worst_findings
+from harness.checks.reproduction import Reproduction, worst_findings
 from harness.cli import execution
 from harness.cli.app import complete_scenarios
 from harness.cli.logged_run import log_calls, tool_result

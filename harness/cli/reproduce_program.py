@@ -13,17 +13,10 @@ import typer
 
 from harness.apis import registry
 from harness.bridge.clients.sources import source_of
+from harness.checks.issues import curl_command, provider_fact
 from harness.checks.programs import keyless_environment, program_variables, sources_of, variables_read
 from harness.checks.python_script import python_scripts
-from harness.checks.reproduction import (
-    Reproduction,
-    ScriptClaim,
-    ScriptProgram,
-    curl_command,
-    is_about_request,
-    provider_fact,
-    worst_findings,
-)
+from harness.checks.reproduction import Reproduction, ScriptClaim, ScriptProgram, is_about_request, worst_findings
 from harness.checks.single_call import called_object
 from harness.cli.execution import environment
 from harness.cli.logged_run import log_single_call

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import typer
 
-from harness.checks.reproduction import Reproduction, issue_text
+from harness.checks.issues import issue_text
+from harness.checks.reproduction import Reproduction
 from harness.checks.script_code import CannotWrite, LacksAnswer
 from harness.model.errors import UsageError
 from harness.results import Finding
