@@ -1,4 +1,4 @@
-"""Options of `harness check`. `suite_checks` and `endpoint_checks` implement the checks."""
+"""Options of `harness check`. `suite_checks`, `check_server` and `check_gateway` implement the checks."""
 
 from __future__ import annotations
 
@@ -313,7 +313,7 @@ def server(args: ServerOptions) -> int:
 
     See 'harness help servers'. Exit codes as for 'harness run'.
     """
-    from harness.cli.endpoint_checks import check_server  # noqa: PLC0415 - see `adapter`
+    from harness.cli.check_server import check_server  # noqa: PLC0415 - see `adapter`
 
     return check_server(args)
 
@@ -323,6 +323,6 @@ def gateway(args: GatewayOptions) -> int:
 
     See 'harness help gateways'. Exit codes as for 'harness run'.
     """
-    from harness.cli.endpoint_checks import check_gateway  # noqa: PLC0415 - see `adapter`
+    from harness.cli.check_gateway import check_gateway  # noqa: PLC0415 - see `adapter`
 
     return check_gateway(args)

@@ -18,7 +18,7 @@ from harness.checks.gateway_traffic import changed_run, run_through_gateway
 from harness.checks.python_script import python_scripts
 from harness.checks.reproduction import worst_findings
 from harness.cli.check import GatewayOptions, saved_options
-from harness.cli.endpoint_checks import gateway_connection
+from harness.cli.check_gateway import gateway_connection
 from harness.cli.script_runs import first_shown, write_reproduction
 from harness.model.errors import UsageError
 from harness.results import CellResult, RunResult

@@ -16,7 +16,7 @@ from harness.checks.server_reproduction import ServerFault
 from harness.checks.server_results import ResponseMonitor, ServerCellBuilder, first_check, run_check
 from harness.checks.server_session import Reply, ServerCheck
 from harness.cli.check import ServerOptions, saved_options
-from harness.cli.endpoint_checks import ServerConnection, server_connection
+from harness.cli.check_server import ServerConnection, server_connection
 from harness.cli.script_runs import write_files
 from harness.results import CellResult, Finding, Provenance, RunResult
 

@@ -217,14 +217,14 @@ def config() -> None:
     Settings are in the table `[tool.harness]` of `pyproject.toml`. Options of a command override them. 'harness help
     config' lists all keys.
     """
-    from harness.cli import endpoint_checks  # noqa: PLC0415 - it needs the settings itself
+    from harness.cli import check_gateway, check_server  # noqa: PLC0415 - it needs the settings itself
     from harness.cli.list import align  # noqa: PLC0415 - the same
 
     own = settings()
     for name in own.servers:
-        endpoint_checks.validate_server(name)
+        check_server.validate_server(name)
     for name in own.gateways:
-        endpoint_checks.validate_gateway(name)
+        check_gateway.validate_gateway(name)
     for line in align([("KEY", "VALUE", "FROM"), *_rows(own)]):
         typer.echo(line)
 

@@ -15,7 +15,7 @@ from harness.cli.outputs import private_run_file
 from harness.model.errors import UsageError
 
 if TYPE_CHECKING:
-    from harness.cli.endpoint_checks import GatewayProbe
+    from harness.cli.check_gateway import GatewayProbe
 
 T = TypeVar("T", bound=EndpointOptions)
 
@@ -26,7 +26,8 @@ def try_server(url: str, api: str, models: Sequence[str]) -> int:
     Raises:
         UsageError: it lists no models and none is named, or it is a gateway that cannot reach its provider.
     """
-    from harness.cli.endpoint_checks import check_server, first_model, probe_gateway  # noqa: PLC0415 - only servers need it
+    from harness.cli.check_gateway import probe_gateway  # noqa: PLC0415 - only servers need it
+    from harness.cli.check_server import check_server, first_model  # noqa: PLC0415 - the same
 
     model = models[0] if models else first_model(url)
     probe = probe_gateway(url, model or _ASSUMED_MODEL, _UPSTREAM_PORT) if api == "openai-chat" else None
@@ -50,7 +51,7 @@ def try_server(url: str, api: str, models: Sequence[str]) -> int:
 
 def _try_gateway(url: str, api: str, model: str | None, probe: GatewayProbe) -> int:
     """Check a gateway whose upstream is the port of harness. Without a model, its client requests that of harness."""
-    from harness.cli.endpoint_checks import check_gateway  # noqa: PLC0415 - only servers need it
+    from harness.cli.check_gateway import check_gateway  # noqa: PLC0415 - only servers need it
 
     upstream = str(probe.upstream)
     typer.echo(f"{url}: recognised as a gateway from {api} to {upstream}, which requests 127.0.0.1:{_UPSTREAM_PORT}.")
