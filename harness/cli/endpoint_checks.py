@@ -1,4 +1,4 @@
-"""What the checks of servers and gateways share: settings, headers, reports and commands."""
+"""Common parts of the checks of servers and gateways: settings, headers, reports and commands."""
 
 from __future__ import annotations
 
