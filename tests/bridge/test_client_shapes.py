@@ -1220,6 +1220,37 @@ def test_a_message_goes_back_as_it_came_if_the_answer_also_has_the_blocks_of_its
     assert seen[-1] is own
 
 
+class BlockTurn(BaseModel):
+    """A message whose content is a list of the API's blocks."""
+
+    role: Literal["user", "assistant"]
+    blocks: list[dict[str, Any]]
+
+
+class BlockAnswer(BaseModel):
+    turn: BlockTurn
+    calls: list[dict[str, Any]]
+
+
+def test_a_message_class_may_list_the_blocks_of_the_api_as_dictionaries() -> None:
+    seen: list[list[BlockTurn]] = []
+    calls: list[dict[str, Any]] = [{"type": "tool_use", "id": each, "name": "get", "input": {}} for each in "ab"]
+
+    def chat(turns: list[BlockTurn]) -> BlockAnswer:
+        seen.append(turns)
+        return BlockAnswer(turn=BlockTurn(role="assistant", blocks=calls), calls=calls)
+
+    client = ShapedClient(recognise_shape(chat, "mine:chat"), HERE, "claude", "anthropic")
+    answer = client.chat(replace(REQUEST, system=None))
+    results = (Message(Role.USER, (ToolResult(each.id, each.name, "sunny"),)) for each in answer.tool_calls)
+    client.chat(ChatRequest("claude", (*REQUEST.messages, answer.message, *results)))
+
+    assert seen[0][0].blocks == [{"type": "text", "text": "Hello"}]
+    assert [each.role for each in seen[-1]] == ["user", "assistant", "user"]
+    assert seen[-1][1].blocks == calls
+    assert [each["tool_use_id"] for each in seen[-1][-1].blocks] == ["a", "b"]
+
+
 def test_texts_are_joined_for_clients_that_take_one_except_in_their_own_messages() -> None:
     memory, texts = Memory(), (Text("One."), Text("Two."))
     own = Message(Role.ASSISTANT, texts)
@@ -2375,15 +2406,15 @@ class OutputEntry:
 
 @dataclass
 class AssistantEntry:
-    blocks: list[dict[str, Any]]
+    pieces: list[dict[str, Any]]
 
     @property
     def text(self) -> str:
-        return "".join(each["text"] for each in self.blocks if each["type"] == "text")
+        return "".join(each["text"] for each in self.pieces if each["type"] == "text")
 
     @property
     def tool_uses(self) -> list[dict[str, Any]]:
-        return [each for each in self.blocks if each["type"] == "tool_use"]
+        return [each for each in self.pieces if each["type"] == "tool_use"]
 
 
 @dataclass

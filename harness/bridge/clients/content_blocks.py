@@ -37,15 +37,26 @@ _BLOCK_FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 def block_field(hints: Mapping[str, object]) -> str | None:
     """Return the field of a message class that lists content blocks and is not called `content`, or `None`.
 
-    The items of the list have several classes. One of them is for texts.
+    The items of the list have several classes, of which one is for texts, or are dictionaries in a field named after
+    blocks.
     """
     if {"content", *FIELD_ALIASES["content"]} & hints.keys():
         return None
     for name, hint in hints.items():
+        if name in _BLOCK_LISTS and lists_dictionaries(hint):
+            return name
         kinds = classes_among(members_of(item_class(hint)))
         if len(kinds) > 1 and block_arguments({"type": "text", "text": ""}, kinds) is not None:
             return name
     return None
+
+
+_BLOCK_LISTS = ("blocks", "content_blocks")
+
+
+def lists_dictionaries(hint: object) -> bool:
+    """Return whether an annotation is that of a list of dictionaries."""
+    return [*members_of(item_class(hint))] == [dict]
 
 
 def block_arguments(block: Mapping[str, Any], kinds: Sequence[type[Any]]) -> tuple[type[Any], dict[str, object]] | None:

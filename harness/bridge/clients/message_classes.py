@@ -27,6 +27,7 @@ from harness.bridge.clients.content_blocks import (
     block_arguments,
     block_field,
     blocks_of_message,
+    lists_dictionaries,
     required_parameters,
 )
 from harness.bridge.clients.message_dictionaries import is_result_message
@@ -274,7 +275,8 @@ def _join_results(values: list[object], kind: object) -> list[object]:
     listing = next((name for name, each in fields if _is_class_for_results(item_class(each))), None)
     mapping = _results_by_id(kind)
     blocks = block_field(hints)
-    blocks = blocks if any(map(_is_class_for_results, members_of(item_class(hints.get(blocks or ""))))) else None
+    kinds = members_of(item_class(hints.get(blocks or "")))
+    blocks = blocks if any(each is dict or _is_class_for_results(each) for each in kinds) else None
     if (listing is None or call_id_field(hints)) and mapping is None and blocks is None:
         return values
     found: list[object] = []
@@ -375,7 +377,7 @@ def _instance_of(value: dict[str, Any], kind: Callable[..., object]) -> object |
     known = _known_fields(value, hints)
     if "role" in value and (field := block_field(hints)) is not None:
         known[field] = as_annotated(blocks_of_message(value), hints[field])
-        if any(isinstance(each, dict) for each in known[field]):
+        if any(isinstance(each, dict) for each in known[field]) and not lists_dictionaries(hints[field]):
             return None  # the class has no place for a part of the message
     if isinstance(known.get("function", known), dict) and hints.get("function") is str and "name" in known:
         known["function"] = known["name"]
