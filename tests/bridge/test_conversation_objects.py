@@ -183,6 +183,35 @@ def test_a_method_may_open_the_session_that_takes_the_prompts(load: Load, tmp_pa
     assert "in the session that" in drive.sentence
 
 
+CONTEXT = """
+    def __enter__(self):
+        self.history.append("entered")
+        return self
+
+    def __exit__(self, *_):
+        SEEN.append("left")
+
+    def start_chat(self):
+        assert self.history == ["entered"]
+        return Chat(self)
+"""
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_object_that_opens_sessions_is_entered_first(load: Load, tmp_path: Path, is_async: bool) -> None:
+    names = {"def __enter__": "async def __aenter__", "def __exit__": "async def __aexit__"}
+    opener = CONTEXT
+    for sync, own in names.items() if is_async else ():
+        opener = opener.replace(sync, own)
+    module = load_opener(tmp_path, opener.strip())
+    drive = recognise_agent(module.Agent, "openai-chat")
+    assert isinstance(drive, AgentDrive)
+
+    drive(HERE, "gpt", conversation("Hello"))
+
+    assert module.SEEN == [["Hello"], "left"]
+
+
 @pytest.mark.parametrize(
     "opener",
     [

@@ -122,6 +122,17 @@ def test_a_model_may_be_registered_by_a_method(tmp_path: Path, definition: str, 
     assert module.SEEN == [("The weather.", ["city"])]
 
 
+def test_the_method_that_runs_a_model_may_take_a_context(load: Load) -> None:
+    tool = ConversationTool("weather", "The weather.", SCHEMA, lambda call: ToolResult("", call.name, "sunny"))
+    kind = load("self, shelf").Tool
+    make = field_tools(list[type[kind]], kind)
+    assert make is not None
+
+    made: Any = make(tool)
+
+    assert made(city="Paris").run(object()) == "sunny"
+
+
 def test_other_models_have_no_arguments_as_fields(load: Load) -> None:
     tool = load("self, arguments").Tool
 

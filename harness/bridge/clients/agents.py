@@ -56,7 +56,6 @@ from harness.bridge.clients.turns import (
     call_method,
     changed_attributes,
     check_texts,
-    entered,
     prompt_text,
     whole_answer,
     without_tool_errors,
@@ -338,12 +337,11 @@ class AgentDrive:
         per_call |= LoopSettings(self.sending, self.api).arguments(conversation, model)
         said = CallerConversation(self.conversation, self.prompt, system) if self.conversation else None
         answers = list[ChatResponse | None]()
-        stays_open = self.maker.copies_object
         with (
             without_tool_errors(),
             confirmed_questions(),
             asyncio.Runner() as runner,
-            entered(runner, self.maker.open_client(runner, client), stays_open=stays_open) as opened,
+            self.maker.opened(runner, client) as opened,
         ):
             holders = [client, opened, *examples.values()]
             is_kept = said or self.continues or any(_keeps_history(each, self.prompt) for each in holders)

@@ -7,8 +7,8 @@ import asyncio
 import inspect
 import re
 import textwrap
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 
@@ -32,6 +32,7 @@ from harness.bridge.clients.sources import (
     source_of,
     source_of_class,
 )
+from harness.bridge.clients.turns import entered
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +48,19 @@ class ClientMaker:
     client_class: type | None
     opening: str = ""
 
-    def open_client(self, runner: asyncio.Runner, made: object) -> object:
-        """Return the client of an object that was made: the object itself or a session that it opens."""
-        return result_of_call(runner, call(BoundMethod(made, (self.opening,)))) if self.opening else made
+    @contextmanager
+    def opened(self, runner: asyncio.Runner, made: object) -> Generator[object]:
+        """Return the client of an object that was made: the object itself or a session that it opens.
+
+        Objects and sessions that are context managers are entered, and left at the end.
+        """
+        with entered(runner, made, stays_open=self.copies_object) as found:
+            if not self.opening:
+                yield found
+                return
+            session = result_of_call(runner, call(BoundMethod(found, (self.opening,))))
+            with entered(runner, session, stays_open=self.copies_object) as client:
+                yield client
 
     @property
     def is_class(self) -> bool:

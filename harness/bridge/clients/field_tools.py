@@ -10,18 +10,24 @@ from typing import Any, cast
 
 from harness.bridge.clients.inherited_tools import running_methods
 from harness.bridge.clients.methods import method_of
+from harness.bridge.clients.names import FIELD_ALIASES
 from harness.bridge.clients.tool_functions import make_function
 from harness.model.protocols import ConversationTool
 
 
 def field_tools(hint: object, kind: type) -> FieldTools | None:
     """Return a function that makes tools as classes, if an annotation is that of a list of model classes that run
-    themselves without arguments.
+    themselves. The method that runs a call has no parameters, or one for a context of the application.
     """
     if not re.search(rf"\b[tT]ype\[[\w.]*\b{kind.__name__}\]", str(hint)) or not hasattr(kind, "model_fields"):
         return None
-    running = [each for each in running_methods(kind) if method_of((), getattr(kind, each)).required <= {"self"}]
+    required = {each: method_of((), getattr(kind, each)).required - {"self"} for each in running_methods(kind)}
+    running = [name for name, each in required.items() if len(each) <= 1 and not _ARGUMENTS & each]
     return FieldTools(kind, running[0]) if running and not cast("Any", kind).model_fields else None
+
+
+_ARGUMENTS = {"arguments", *FIELD_ALIASES["arguments"], "params", "parameters"}
+"""Names of a parameter for the arguments of a call, which the fields would have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,7 @@ class FieldTools:
         annotations = {name: each.annotation for name, each in parameters.items()}
         defaults = {name: None for name, each in parameters.items() if each.default is None}
 
-        def run(instance: Any) -> object:
+        def run(instance: Any, *_context: object) -> object:
             return function(**{name: getattr(instance, name) for name in instance.model_fields_set})
 
         members = {"__annotations__": annotations, "__doc__": tool.description, self.running: run, **defaults}

@@ -46,7 +46,6 @@ from harness.bridge.clients.turns import (
     call_method,
     changed_attributes,
     check_texts,
-    entered,
     prompt_text,
 )
 from harness.bridge.clients.user_answers import confirmed_questions
@@ -147,11 +146,10 @@ class SessionDrive:
         answers: list[ChatResponse | None] = []
         answer: object = None
         examples = self.prompt.examples
-        stays_open = self.maker.copies_object
         with (
             asyncio.Runner() as runner,
             confirmed_questions(),
-            entered(runner, self.maker.open_client(runner, client), stays_open=stays_open) as opened,
+            self.maker.opened(runner, client) as opened,
         ):
             requested = RequestedCalls(opened, self.methods, self.api)
             for turn in conversation.turns:

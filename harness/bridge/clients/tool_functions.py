@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import inspect
 import json
 import re
@@ -48,11 +49,13 @@ def make_handler(tool: ConversationTool, hint: str = "") -> Callable[..., object
 @dataclass(frozen=True, slots=True)
 class _AdaptedTool(ConversationTool):
     """A tool whose function fits third-party code. With `gives_values`, it returns JSON values and not their text. With
-    `has_context`, its first parameter takes a context of the application, such as its dependencies.
+    `has_context`, its first parameter takes a context of the application, such as its dependencies. With `is_async`, it
+    is asynchronous.
     """
 
     gives_values: bool = False
     has_context: bool = False
+    is_async: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,19 +125,23 @@ def adapted_tools(tools: ToolSequence, module: str) -> ToolSequence:
 
     They return JSON values if the module handles such values: it either converts them to text, or puts them into an
     object for the result, as Gemini takes it. Code that awaits every result gets texts, which can be awaited. They have
-    a context as first parameter if the module leaves the first parameter out of their schemas.
+    a context as first parameter if the module leaves the first parameter out of their schemas. They are asynchronous if
+    the module awaits the results of such functions, too, so that parallel calls may finish in any order.
     """
     awaits_all = "await " in module and not re.search("isawaitable|iscoroutine", module)
     takes_text = re.search(r"Callable\[[^=\n]*, (Awaitable\[)?str\]", module) is not None
     gives_values = _SENDS_VALUES.search(module) is not None or _CONVERTS_VALUES.search(module) is not None
     gives_values = gives_values and not awaits_all and not takes_text
     has_context = _LEAVES_OUT_FIRST.search(module) is not None
-    if not gives_values and not has_context:
-        return tools
-    return [
-        _AdaptedTool(each.name, each.description, each.parameters, each.run, gives_values, has_context)
-        for each in tools
-    ]
+    flags = gives_values, has_context, _AWAITS_RESULT.search(module) is not None
+    return [_AdaptedTool(each.name, each.description, each.parameters, each.run, *flags) for each in tools]
+
+
+_AWAITS_RESULT = re.compile(
+    r"\b(\w+) = [^\n=]*\(\*\*[^\n]*\n\s*if [^\n]*\b(?:isawaitable|iscoroutine)\(\1\)"
+    r"|\biscoroutinefunction\(([\w.]+)\)[^\n]*\n[^\n]*\bawait \2\(\*\*"
+)
+"""Code that awaits the result of a function if the function is asynchronous."""
 
 
 _LEAVES_OUT_FIRST = re.compile(r"\b(?:list|tuple)\([\w.()]*\bparameters(?:\.\w+\(\))?\)\[1:\]")
@@ -181,9 +188,10 @@ def _function_running(tool: ConversationTool, shape: inspect.Signature | None) -
 
 def _with_name(function: Callable[..., object], tool: ConversationTool, hint: str) -> Callable[..., object]:
     async def run(*args: Any, **kwargs: Any) -> object:
-        return function(*args, **kwargs)
+        return await asyncio.to_thread(function, *args, **kwargs)
 
-    made: Any = run if re.search("Awaitable|Coroutine", hint) else function
+    is_async = re.search("Awaitable|Coroutine", hint) or (isinstance(tool, _AdaptedTool) and tool.is_async)
+    made: Any = run if is_async else function
     flags = (tool.gives_values, tool.has_context) if isinstance(tool, _AdaptedTool) else (False, False)
     made.recorded_tool = RecordedTool(tool, *flags)
     made.__name__ = made.__qualname__ = tool.name
