@@ -17,6 +17,7 @@ from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.truncation import may_report_filter, may_report_truncation
 from harness.bridge.clients.turns import jsonable_or_text
 from harness.bridge.clients.user_answers import declined_questions
+from harness.checks.own_failures import FAILURES_FILE, recorded_failures
 from harness.checks.programs import (
     DESCRIBE,
     EXAMPLE_FORMAT,
@@ -53,7 +54,7 @@ def call_once(spec: str, model: str) -> None:
     """
     base_url = os.environ["ANTHROPIC_BASE_URL"]  # the only one without a version
     lines = sys.stdin.read().splitlines()
-    with logged_calls(lambda: 0) as calls:
+    with logged_calls(lambda: 0) as calls, recorded_failures(os.environ.get(FAILURES_FILE)):
         last = call_with_texts(spec, model, base_url, [] if lines == [DESCRIBE] else lines, calls)
     if last.tool_calls:
         sys.stdout.write(f"{RETURNED_CALLS}\n")

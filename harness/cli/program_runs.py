@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import cast
 
 from harness.apis.api import Api
 from harness.cassettes.loopback_server import serve
+from harness.checks.own_failures import FAILURES_FILE, OwnFailure, failures_in
 from harness.checks.program_redirection import redirecting_environment
 from harness.checks.programs import DESCRIBE, EndedProgram, keyless_environment, program_variables, run_program
 from harness.cli.main import print_error
@@ -23,11 +26,12 @@ from harness.stdio.adapter_specs import PRIVACY_VARIABLES
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """A run of a program."""
+    """A run of a program. `failures` are the exceptions that code which is called raised itself."""
 
     ended: EndedProgram
     result: RunResult
     router: ImprovisedRouter
+    failures: Sequence[OwnFailure] = ()
 
 
 def run_started(
@@ -38,17 +42,18 @@ def run_started(
     ways = None if answers == "many turns" else _piece_rewrites  # the pauses would add up
     terms = SessionOptions(fact_selection=fact_options(None, ()), ways=ways, tolerated=frozenset(start.tolerated))
     router = ImprovisedRouter(terms, print_error, answers, start.name)
-    with serve(router) as server:
+    with serve(router) as server, tempfile.NamedTemporaryFile() as raised:
         router.origin = server.origin
-        own, base_url = keyless_environment(), server.origin + BASE_PATH
+        own, base_url = {**keyless_environment(), FAILURES_FILE: raised.name}, server.origin + BASE_PATH
         variables = program_variables(start.command, base_url, own)
         environment = {**own, **PRIVACY_VARIABLES, **variables, **variables_for(base_url)}
         given = questions_for(answers) or lines
         sent_to = redirecting_environment(environment)
         ended = run_program(start.command, sent_to, seconds, may_be_adapter=may_be_adapter, lines=given)
+        failures = failures_in(Path(raised.name))
     result = without_missing_end(ended, router.run(), router, seconds)
     started = {cell.scenario: start for cell in result.cells}
-    return ProgramRun(ended, replace(result, invocation=replace(result.invocation, programs=started)), router)
+    return ProgramRun(ended, replace(result, invocation=replace(result.invocation, programs=started)), router, failures)
 
 
 def questions_for(answers: str) -> Sequence[str]:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
+from harness.apis.jsonvalue import loads_or_none
+from harness.apis.view import JsonView, TextView
 from harness.checks.programs import RETURNED_ONLY_TEXT, RETURNED_TEXT, RETURNED_WITHOUT_FILTER, EndedProgram
 from harness.cli.program_runs import ProgramRun
+from harness.model.messages import JSON
 from harness.reports.words import count
 from harness.results import Blame, CellResult, Finding, Kind, RunResult, Severity, Verdict, verdict_of
 from harness.runner.improvised_router import (
@@ -226,6 +231,53 @@ def loss_of_spaces(printed: str) -> Finding | None:
         actual=found[0] if found else "",
         expected=ANSWER,
         remedy="join the pieces of a stream unchanged",
+    )
+
+
+def hidden_failures(run: ProgramRun) -> Iterator[tuple[str, Finding]]:
+    """Yield the conversations in which a tool of the code failed and its result is empty, each with a finding.
+
+    The tool raised an exception between an answer with calls and the request with the results. The request does not
+    contain the text of the exception, so the model cannot know what went wrong.
+    """
+    for conversation in run.router.conversations():
+        parsed = conversation.evidence(ended=True).parsed_exchanges
+        for before, each in pairwise(parsed):
+            start, end, body = before.exchange.at, each.exchange.at, each.exchange.request.body.decode(errors="replace")
+            raised = [one.text for one in run.failures if start and end and start < one.at < end]
+            hidden = [text for text in raised if text not in body and json.dumps(text)[1:-1] not in body]
+            known = 0 if before.request is None else len(before.request.results)
+            for result in () if each.request is None else each.request.results[known:]:
+                parts = [part for part in result.payload if isinstance(part, TextView | JsonView)]
+                values = [part.text if isinstance(part, TextView) else part.value for part in parts]
+                if hidden and all(map(_is_empty, values)) and result.error_mark is None:
+                    place = parts[0].pointer if parts else result.pointer
+                    yield conversation.scenario.id, _hidden_failure(hidden[0], each.index, place, values)
+                    return
+
+
+def _is_empty(value: JSON) -> bool:
+    """Return whether the content of a result says nothing."""
+    if isinstance(value, str):
+        text, parsed = value.strip(), loads_or_none(value)
+        return text in ("", "null", "None") or (isinstance(parsed, dict | list) and _is_empty(parsed))
+    if isinstance(value, dict):
+        return len(value) <= 1 and all(map(_is_empty, value.values()))
+    return value is None or value == []
+
+
+def _hidden_failure(text: str, exchange: int, pointer: str, values: Sequence[JSON]) -> Finding:
+    return Finding(
+        rule="result-changed",
+        kind=Kind.LOSS,
+        severity=Severity.WARNING,
+        blame=Blame.CLIENT,
+        message="a tool failed, but its result is empty and does not say so",
+        pointer=pointer,
+        exchange=exchange,
+        actual=values[0] if values else None,
+        expected=text,
+        remedy="send the text of the failure as the result, so that the model can react to it",
     )
 
 

@@ -36,6 +36,7 @@ from harness.cli.try_other_runs import (
     after_error,
     after_unknown_tool,
     conversation_without_findings,
+    hidden_failures,
     loss_of_spaces,
     of_later_turns,
     without_report_of_cut,
@@ -90,7 +91,18 @@ def try_code(command: str, name: str, sentence: str, other_providers: Iterable[t
         findings = [*cell.findings, *findings]
         changed = replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
         first = replace(first, result=replace(first.result, cells=[changed, *others]))
-    return _try_again(trial, first, other_providers)
+    return _try_again(trial, _with_hidden_failures(first), other_providers)
+
+
+def _with_hidden_failures(run: ProgramRun) -> ProgramRun:
+    """Return the run with a finding if a tool of the code failed, and its result does not say so."""
+    cells = list(run.result.cells)
+    for name, finding in hidden_failures(run):
+        for place, cell in enumerate(cells):
+            if cell.scenario == name:
+                found = (*cell.findings, finding)
+                cells[place] = replace(cell, findings=found, verdict=verdict_of(found), reason=None)
+    return replace(run, result=replace(run.result, cells=cells))
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pytest
 from harness.checks.programs import without_keys
 from tests.cli.conftest import Command
 from tests.cli.test_reproduce import apart, code_of, run, run_apart
+from tests.cli.test_try_own_tools import AGENTS, FAILING, SENTENCE
 
 __all__ = ["apart"]
 
@@ -193,3 +194,16 @@ def test_a_conversation_without_a_finding_is_not_reproduced(harness: Command, fo
 
     assert (done.code, done.out) == (2, "")
     assert "two-calls-1: this conversation has no error and no warning." in done.err
+
+
+def test_a_script_shows_that_a_tool_of_the_code_hides_its_failure(harness: Command, folder: Path) -> None:
+    hidden = AGENTS + FAILING.replace("REPORT", "'null'").replace("TOOL", SENTENCE)
+    (folder / "home.py").write_text(hidden)
+
+    done = harness("try", "home:Failing")
+    file = reproduced(harness, folder, done.out, "result-changed")
+
+    assert run_apart(folder, file).stderr.splitlines()[-1].startswith("AssertionError: a tool failed")
+    (folder / "home.py").write_text(hidden.replace("'null'", "str(problem)"))
+    mended = run_apart(folder, file)
+    assert mended.returncode == 0, mended.stderr

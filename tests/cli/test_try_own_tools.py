@@ -257,3 +257,54 @@ def test_an_answer_that_a_filter_cut_off_is_not_complete(
     done = harness("try", "lamps:say")
 
     assert (found or "Nothing is wrong") in " ".join(done.out.split()), done.out + done.err
+
+
+FAILING = """
+
+class Failing(Home):
+    def say(self, question):
+        self.log.append({"role": "user", "content": question})
+        while True:
+            self.log.append(message := self.complete())
+            if not message.get("tool_calls"):
+                return message["content"]
+            for call in message["tool_calls"]:
+                try:
+                    content = self.switch(**json.loads(call["function"]["arguments"]))
+                except Exception as problem:
+                    content = REPORT
+                self.log.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+
+    def switch(self, lamp):
+        TOOL
+"""
+
+SENTENCE = 'raise ValueError(f"there is no lamp {lamp}")'
+MISSING = "return {}[lamp]"
+LOOKED_UP = """try:
+            return {}[lamp]
+        except KeyError:
+            return "[]"
+"""
+
+
+@pytest.mark.parametrize(
+    ("tool", "report", "right"),
+    [
+        (SENTENCE, "json.dumps({'result': None})", '"there is no lamp example"'),
+        (MISSING, "'[]'", "\"KeyError: 'example'\""),
+        (SENTENCE, "str(problem)", ""),
+        (LOOKED_UP, "'null'", ""),
+        ("return 'null'", "'null'", ""),
+    ],
+)
+def test_a_failure_of_a_tool_is_hidden_if_its_result_is_empty(
+    harness: Command, folder: Path, tool: str, report: str, right: str
+) -> None:
+    (folder / "lamps.py").write_text(AGENTS + FAILING.replace("REPORT", report).replace("TOOL", tool))
+
+    done = harness("try", "lamps:Failing")
+
+    assert ("a tool failed, but its result is empty and does not say so (result-changed" in done.out) is bool(right)
+    assert f"right    {right}" in done.out or not right
+    assert done.code == 0, done.out
