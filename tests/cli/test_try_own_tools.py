@@ -280,7 +280,6 @@ class Failing(Home):
 """
 
 SENTENCE = 'raise ValueError(f"there is no lamp {lamp}")'
-MISSING = "return {}[lamp]"
 LOOKED_UP = """try:
             return {}[lamp]
         except KeyError:
@@ -288,23 +287,12 @@ LOOKED_UP = """try:
 """
 
 
-@pytest.mark.parametrize(
-    ("tool", "report", "right"),
-    [
-        (SENTENCE, "json.dumps({'result': None})", '"there is no lamp example"'),
-        (MISSING, "'[]'", "\"KeyError: 'example'\""),
-        (SENTENCE, "str(problem)", ""),
-        (LOOKED_UP, "'null'", ""),
-        ("return 'null'", "'null'", ""),
-    ],
-)
-def test_a_failure_of_a_tool_is_hidden_if_its_result_is_empty(
-    harness: Command, folder: Path, tool: str, report: str, right: str
+@pytest.mark.parametrize(("tool", "report"), [(SENTENCE, "str(problem)"), (LOOKED_UP, "'null'")])
+def test_a_failure_is_not_hidden_if_the_result_says_so_or_the_tool_handles_it(
+    harness: Command, folder: Path, tool: str, report: str
 ) -> None:
     (folder / "lamps.py").write_text(AGENTS + FAILING.replace("REPORT", report).replace("TOOL", tool))
 
     done = harness("try", "lamps:Failing")
 
-    assert ("a tool failed, but its result is empty and does not say so (result-changed" in done.out) is bool(right)
-    assert f"right    {right}" in done.out or not right
-    assert done.code == 0, done.out
+    assert "Nothing is wrong in the cells that were run." in done.out, done.out
