@@ -31,15 +31,16 @@ from harness.bridge.clients.decorated_functions import is_decorated_object
 from harness.bridge.clients.forms import ANTHROPIC, FORMS, GEMINI, OPENAI, PROMPT, RESPONSES
 from harness.bridge.clients.loop_methods import looping_method
 from harness.bridge.clients.methods import Method, method_of
-from harness.bridge.clients.names import BASE_URLS, EXECUTORS, KEYS, METHODS, TOOL_PARAMETERS, first_known
+from harness.bridge.clients.names import BASE_URLS, EXECUTORS, KEYS, TOOL_PARAMETERS, first_known
 from harness.bridge.clients.provider_arguments import routed_providers, selectable_providers
 from harness.bridge.clients.sessions import SessionDrive, recognise_session
-from harness.bridge.clients.shape_recognition import is_value_class, load_client, recognise_shape
+from harness.bridge.clients.shape_recognition import load_client, recognise_shape
 from harness.bridge.clients.shaped_client import ShapedClient
 from harness.bridge.clients.shapes import ClientShape
 from harness.bridge.clients.sources import runs_tools
 from harness.checks.first_request import FirstRequest, first_request_of, is_mismatch
 from harness.checks.library_search import find_clients, is_installed, question_for_library
+from harness.checks.module_clients import possible_clients
 from harness.checks.own_prompts import PROBE_TEXT, PROBE_TOOL, ignored_rules, own_parts_of
 from harness.checks.programs import EXAMPLE_FORMAT, keyless_environment, missing_variable, variable_question
 from harness.checks.single_call import single_call_command
@@ -189,17 +190,9 @@ def _recognise_in_module(name: str, api: str) -> Recognition:
         members = cast("dict[str, object]", plugins.import_attribute(f"{name}:__dict__", "client"))
     except PluginError as error:
         raise PluginError("client", name, error.reason) from error
-    found = [
-        each
-        for each, value in members.items()
-        if not each.startswith("_")
-        and (f"{getattr(value, '__module__', None)}.".startswith(f"{name}.") or _is_defined_here(value))
-    ]
     if is_installed(name):
         return _recognise_in_library(name, api)
-    found = [each for each in found if not is_value_class(members[each])] or found
-    clients = [each for each in found if _may_be_client(members[each], f"{name}:{each}")]
-    clients = clients or [each for each in found if inspect.isclass(members[each])] or (found if len(found) > 1 else [])
+    clients = possible_clients(name, members, _may_be_client)
     if len(clients) == 1:
         return recognise_here(f"{name}:{clients[0]}", api)
     some = " or ".join(f"harness try {name}:{each}" for each in clients[:_MAX_NAMED])
@@ -207,16 +200,6 @@ def _recognise_in_module(name: str, api: str) -> Recognition:
 
 
 _MAX_NAMED = 5
-
-
-def _is_defined_here(value: object) -> bool:
-    """Return whether a value of a module is an adapter, a loop, or an object with methods, as libraries make them. An
-    imported class or function belongs to another module.
-    """
-    if isinstance(value, Adapter | Loop):
-        return True
-    is_imported = inspect.isroutine(value) or inspect.isclass(value) or inspect.ismodule(value)
-    return not is_imported and any(callable(getattr(type(value), each, None)) for each in METHODS)
 
 
 def _recognise_in_library(name: str, api: str) -> Recognition:
