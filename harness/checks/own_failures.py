@@ -14,6 +14,8 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import IO, Any
 
+from harness.apis.jsonvalue import as_list, loads_or_none
+
 FAILURES_FILE = "HARNESS_FAILURES"
 """Environment variable with the path of the file that exceptions are written to."""
 
@@ -48,8 +50,9 @@ def recorded_failures(file: str | None) -> Generator[None]:
 
 
 def failures_in(file: Path) -> list[OwnFailure]:
-    """Return the exceptions that were written to a file."""
-    return [OwnFailure(*json.loads(line)) for line in file.read_text(encoding="utf-8").splitlines()]
+    """Return the exceptions that were written to a file. The last line may be cut if the program was stopped."""
+    parsed = (loads_or_none(line) for line in file.read_text(encoding="utf-8").splitlines())
+    return [OwnFailure(float(str(at)), str(text)) for at, text in filter(None, map(as_list, parsed))]
 
 
 class _Recorder:

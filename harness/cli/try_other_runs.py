@@ -234,8 +234,9 @@ def loss_of_spaces(printed: str) -> Finding | None:
     )
 
 
-def hidden_failures(run: ProgramRun) -> Iterator[tuple[str, Finding]]:
-    """Yield the conversations in which a tool of the code failed and its result is empty, each with a finding.
+def hidden_failure(run: ProgramRun) -> tuple[str, Finding] | None:
+    """Return the first conversation in which a tool of the code failed and its result is empty, with a finding. Return
+    `None` if there is none.
 
     The tool raised an exception between an answer with calls and the request with the results. The request does not
     contain the text of the exception, so the model cannot know what went wrong.
@@ -252,8 +253,8 @@ def hidden_failures(run: ProgramRun) -> Iterator[tuple[str, Finding]]:
                 values = [part.text if isinstance(part, TextView) else part.value for part in parts]
                 if hidden and all(map(_is_empty, values)) and result.error_mark is None:
                     place = parts[0].pointer if parts else result.pointer
-                    yield conversation.scenario.id, _hidden_failure(hidden[0], each.index, place, values)
-                    return
+                    return conversation.scenario.id, _empty_result(hidden[0], each.index, place, values)
+    return None
 
 
 def _is_empty(value: JSON) -> bool:
@@ -266,7 +267,7 @@ def _is_empty(value: JSON) -> bool:
     return value is None or value == []
 
 
-def _hidden_failure(text: str, exchange: int, pointer: str, values: Sequence[JSON]) -> Finding:
+def _empty_result(text: str, exchange: int, pointer: str, values: Sequence[JSON]) -> Finding:
     return Finding(
         rule="result-changed",
         kind=Kind.LOSS,

@@ -36,7 +36,7 @@ from harness.cli.try_other_runs import (
     after_error,
     after_unknown_tool,
     conversation_without_findings,
-    hidden_failures,
+    hidden_failure,
     loss_of_spaces,
     of_later_turns,
     without_report_of_cut,
@@ -50,6 +50,7 @@ from harness.platform.exceptions import shorten
 from harness.reports.words import count
 from harness.results import (
     Blame,
+    CellResult,
     Finding,
     Kind,
     Presentation,
@@ -91,18 +92,22 @@ def try_code(command: str, name: str, sentence: str, other_providers: Iterable[t
         findings = [*cell.findings, *findings]
         changed = replace(cell, verdict=verdict_of(findings), findings=tuple(findings), reason=None)
         first = replace(first, result=replace(first.result, cells=[changed, *others]))
-    return _try_again(trial, _with_hidden_failures(first), other_providers)
+    return _try_again(trial, _with_hidden_failure(first), other_providers)
 
 
-def _with_hidden_failures(run: ProgramRun) -> ProgramRun:
+def _with_hidden_failure(run: ProgramRun) -> ProgramRun:
     """Return the run with a finding if a tool of the code failed, and its result does not say so."""
-    cells = list(run.result.cells)
-    for name, finding in hidden_failures(run):
-        for place, cell in enumerate(cells):
-            if cell.scenario == name:
-                found = (*cell.findings, finding)
-                cells[place] = replace(cell, findings=found, verdict=verdict_of(found), reason=None)
+    hidden = hidden_failure(run)
+    if hidden is None:
+        return run
+    name, finding = hidden
+    cells = [each if each.scenario != name else _with_finding(each, finding) for each in run.result.cells]
     return replace(run, result=replace(run.result, cells=cells))
+
+
+def _with_finding(cell: CellResult, finding: Finding) -> CellResult:
+    found = (*cell.findings, finding)
+    return replace(cell, findings=found, verdict=verdict_of(found), reason=None)
 
 
 @dataclass(frozen=True, slots=True)
