@@ -100,7 +100,7 @@ class GatewayFault:
         body = json.dumps(loads(request.body), indent=2, ensure_ascii=False)
         base_url = f"http://127.0.0.1:{self.port}{self._exchange.way.upstream.base_url_ending}"
         comments = [f"{self.subject}: {title}", f"Seen with {base_url} as the base URL of the gateway's provider."]
-        return shell_script(comments, f"curl -isSN '{request.url}'", self._headers(), body)
+        return shell_script(comments, "curl -isSN", request.url, self._headers(), body)
 
     def _headers(self) -> list[str]:
         request, api = self._exchange.client.exchange.request, self._exchange.way.client

@@ -75,15 +75,18 @@ def curl_command(made: Reproduction, api: Api) -> str:
     wrong = [f"Wrong is {place}: {short_json(resolve(_body(parsed), place))}"] if place else []
     body = json.dumps(_body(parsed), indent=2, ensure_ascii=False)
     headers = required_headers(request, api, f"${api.key_variables[0]}")
-    return shell_script([f"{made.subject}: {made.title}", *wrong], f"curl '{url}'", headers, body)
+    return shell_script([f"{made.subject}: {made.title}", *wrong], "curl", url, headers, body)
 
 
-def shell_script(comments: Iterable[str], curl: str, headers: Iterable[str], body: str) -> str:
-    """Return a shell script with comments that sends a body with the command `curl`. The headers may name environment
-    variables.
+def shell_script(comments: Iterable[str], curl: str, url: str, headers: Iterable[str], body: str) -> str:
+    """Return a shell script with comments that sends a body with `curl`, the command and its options. The headers may
+    name environment variables. Quotes in the URL are encoded, so that it cannot end there.
     """
     lines = "".join(f"# {' '.join(each.split())}\n" for each in comments)
-    command = " \\\n    ".join([curl, *(f'-H "{each}"' for each in headers), "--data-binary @- <<'JSON'"])
+    quoted = url.replace("'", "%27")
+    command = " \\\n    ".join(
+        [f"{curl} '{quoted}'", *(f'-H "{each}"' for each in headers), "--data-binary @- <<'JSON'"]
+    )
     return f"#!/bin/sh\n{lines}{command}\n{body}\nJSON\n"
 
 

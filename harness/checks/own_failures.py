@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import linecache
+import os
 import sys
 import threading
 import time
@@ -39,7 +40,7 @@ def recorded_failures(file: str | None) -> Generator[None]:
         yield
         return
     with Path(file).open("a", encoding="utf-8") as written:
-        recorder = _Recorder(written, str(Path.cwd()))
+        recorder = _Recorder(written, f"{Path.cwd()}{os.sep}")
         sys.settrace(recorder.begin)
         threading.settrace(recorder.begin)
         try:

@@ -43,9 +43,8 @@ class ServerFault:
         own = [f"{name}: ${variable}" for name, variable in self.headers.items()]
         # a server on this computer may need no key
         headers = [*required_headers(self.request, self.api, f"${{{self.api.key_variables[0]}:-none}}"), *own]
-        curl = f"curl -isSN '{self.request.url}'"
         comments = [f"{self.subject}: {self.title}", *self._values(), "The answer is printed with its headers."]
-        return shell_script(comments, curl, headers, _body_text(self.request.body))
+        return shell_script(comments, "curl -isSN", self.request.url, headers, _body_text(self.request.body))
 
     def issue(self) -> str:
         """Return the text of an issue in Markdown."""

@@ -58,7 +58,7 @@ def reproduce_server(run: RunResult, cell: CellResult, rules: Sequence[str], nam
     typer.echo(f"{finding.message} ({finding.rule})")
     files = write_files(folder, name, {".sh": fault.script(), ".md": fault.issue()})
     typer.echo(f"Run it while the server runs: {shlex.join(['sh', str(files[0])])}")
-    typer.echo("Its request was sent again just now, and the answer has the fault.")
+    typer.echo("Its request was sent again just now, with the same fault.")
     return 0
 
 

@@ -14,7 +14,9 @@ import pytest
 from harness.apis import registry
 from harness.cassettes.loopback_server import serve
 from harness.checks import gateway_traffic
+from harness.checks.issues import shell_script
 from harness.checks.server_check import ScriptedServer
+from harness.checks.server_session import NoResponse, RetryingClient
 from harness.cli import try_server
 from harness.model.http import HttpRequest, HttpResponse
 from harness.platform.files import shipped_folder
@@ -70,14 +72,11 @@ def test_each_defect_of_a_server_has_a_command_that_writes_its_request(harness: 
         shown = harness("try", f"{server.origin}/v1", "--model", MODEL)
         written = [harness(*each) for each in commands(shown.out)]
         scripts = sorted(each.name for each in folder.glob("reproduce_*.sh"))
-        sent = [["sh", each] for each in scripts if shutil.which("curl")]
-        printed = {each[1]: subprocess.run(each, check=True, capture_output=True, text=True).stdout for each in sent}
         endpoint.handler = ScriptedServer(registry.api("openai-chat"), MODEL)
         mended = harness("reproduce", "server-index", "--from", ".harness/try.json", "--output", "mended")
 
     assert [each.code for each in written] == [0, 0, 0], [each.err for each in written]
     assert scripts == [f"reproduce_server_{name}.sh" for name in ("index_stream", "stop_reason", "stop_sequence")]
-    assert '"finish_reason": "stop"' in printed.get("reproduce_server_stop_reason.sh", '"finish_reason": "stop"')
     issue = (folder / "reproduce_server_stop_reason.md").read_text()
     assert 'Wrong is `/choices/0/finish_reason`: `"stop"`. Right is: `"tool_calls"`.' in issue
     assert "/chat_completion" in issue.partition("What the API's documentation says")[2]
@@ -86,21 +85,46 @@ def test_each_defect_of_a_server_has_a_command_that_writes_its_request(harness: 
     assert not (folder / "mended").exists()
 
 
-def test_a_check_without_an_answer_is_reproduced_without_one(harness: Command, folder: Path) -> None:
-    right = ScriptedServer(registry.api("openai-chat"), MODEL)
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_script_of_a_server_prints_the_wrong_answer(harness: Command, folder: Path) -> None:
+    with serve(both("calls stop with 'stop'")) as server:
+        only = ("--only", "server-stop-reason", "--report", "json:run.json")
+        harness("check", "server", f"{server.origin}/v1", "--api", "openai-chat", "--model", MODEL, *only)
+        done = harness("reproduce", "server-stop-reason", "--variant", "whole", "--from", "run.json")
+        command = ["sh", "reproduce_server_stop_reason.sh"]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    def closing(request: HttpRequest) -> HttpResponse:
+    assert done.code == 0, done.err
+    assert '"finish_reason": "stop"' in printed
+
+
+def test_a_url_cannot_end_the_quotes_of_a_script() -> None:
+    script = shell_script([], "curl", "http://127.0.0.1/'; touch stolen; '", [], "{}")
+
+    assert script.splitlines()[1] == "curl 'http://127.0.0.1/%27; touch stolen; %27' \\"
+
+
+def test_a_check_without_an_answer_is_reproduced_without_one(
+    harness: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent = RetryingClient._over_http
+
+    def closing(client: RetryingClient, request: HttpRequest) -> HttpResponse:
         if b"tool_calls" in request.body:
-            raise ConnectionResetError
-        return right(request)
+            raise NoResponse("the connection was closed")
+        return sent(client, request)
 
-    with serve(closing) as server:
+    monkeypatch.setattr(RetryingClient, "_over_http", closing)
+    with serve(ScriptedServer(registry.api("openai-chat"), MODEL)) as server:
         arguments = ("--api", "openai-chat", "--model", MODEL, "--only", "server-call", "--report", "json:run.json")
         harness("check", "server", f"{server.origin}/v1", *arguments)
         done = harness("reproduce", "server-call", "--variant", "whole", "--from", "run.json")
 
     assert done.code == 0, done.err
-    assert "Its request was sent again just now" in done.out
+    assert "Its request was sent again just now, with the same fault." in done.out
+    issue = (folder / "reproduce_server_call.md").read_text()
+    assert "no response arrived: the connection was closed" in issue.lower()
+    assert "The answer, HTTP" not in issue
 
 
 def test_the_headers_of_a_server_are_variables_in_its_script(
